@@ -538,6 +538,14 @@ impl Store {
         }
     }
 
+    /// Writes a record that changes nothing, for a log whose checkpoints wait for one.
+    ///
+    /// # Errors
+    /// If the log has no room now.
+    pub fn write_anew(&mut self, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        self.streams.first().map_or(Ok(()), |stream| stream.write_anew(log))
+    }
+
     /// Ends a registration for an administrator that the driver permits to do so, and answers when
     /// that is durable. Repeated requests are answered, too.
     pub fn deregister(

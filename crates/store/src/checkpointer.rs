@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Interval at which new records are taken over. Their heads wait in memory until then.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// Intervals after a failed checkpoint until retention has another one written.
+const PAUSES: u32 = 50;
 /// Records between two looks at whether to end, and whether a checkpoint is due.
 const STEP: usize = 4_096;
 /// Most bytes of heads that wait, twice: those that the thread takes over, and those that come
@@ -25,6 +27,12 @@ struct State {
     /// Records whose heads found no room.
     left_out: u64,
     written: u64,
+    /// Position of the last checkpoint.
+    covered: u64,
+    /// Records from this one on are needed by the checkpoints.
+    needed: u64,
+    /// Records before this one should not be.
+    released: u64,
     /// The journal cannot be read: the store has to end.
     error: Option<DirectoryError>,
     /// Reason why the last checkpoint could not be written; the next one follows.
@@ -40,8 +48,17 @@ struct Shared {
 impl Shared {
     fn new(heads_bytes: usize) -> Self {
         let heads = RecordHeads::new(heads_bytes);
-        let state =
-            State { ends: None, heads, left_out: 0, written: 0, error: None, failure: None };
+        let state = State {
+            ends: None,
+            heads,
+            left_out: 0,
+            written: 0,
+            covered: 0,
+            needed: 1,
+            released: 0,
+            error: None,
+            failure: None,
+        };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -75,6 +92,8 @@ struct Task<S: Storage> {
     last_bytes: u64,
     /// Position of the last checkpoint.
     covered: u64,
+    /// Intervals until checkpoints are tried again that retention waits for, after a failure.
+    pauses: u32,
 }
 
 impl Checkpointer {
@@ -90,6 +109,11 @@ impl Checkpointer {
         pin.move_to(checkpoints.needed());
         let pin = Arc::new(pin);
         let shared = Arc::new(Shared::new(heads_bytes));
+        let covered = recovery.checkpoint.unwrap_or(0);
+        {
+            let mut state = shared.lock();
+            (state.covered, state.needed) = (covered, checkpoints.needed());
+        }
         let mut task = Task {
             shared: Arc::clone(&shared),
             storage,
@@ -99,7 +123,8 @@ impl Checkpointer {
             } else {
                 0
             },
-            covered: recovery.checkpoint.unwrap_or(0),
+            covered,
+            pauses: 0,
             replica,
             heads: RecordHeads::new(heads_bytes),
             cursor,
@@ -121,6 +146,14 @@ impl Checkpointer {
         let mut state = self.shared.lock();
         let has_room = state.heads.add(head);
         state.left_out += u64::from(!has_room);
+    }
+
+    /// Records before `cut` should be needed by no checkpoint: others are written before they are
+    /// due. Returns whether these wait for a record behind `appended`, the last one.
+    pub(crate) fn release(&self, cut: u64, appended: u64) -> bool {
+        let mut state = self.shared.lock();
+        state.released = state.released.max(cut);
+        state.needed < cut && state.covered >= appended
     }
 
     /// Number of records whose heads found no room: they are read back.
@@ -210,10 +243,22 @@ impl<S: Storage> Task<S> {
         }
         let new = self.replica.catalog.journal_bytes - self.last_bytes;
         let is_at_end = count < STEP;
-        if new >= self.interval_bytes || (is_ending && is_at_end) {
+        let is_waited_for = is_at_end && self.is_waited_for();
+        if new >= self.interval_bytes || (is_ending && is_at_end) || is_waited_for {
             self.write()?;
         }
         Ok(is_at_end)
+    }
+
+    /// Whether retention waits for a checkpoint.
+    fn is_waited_for(&mut self) -> bool {
+        let released = self.shared.lock().released;
+        if self.checkpoints.needed() >= released || self.replica.position() == self.covered {
+            return false;
+        }
+        let is_paused = self.pauses > 0;
+        self.pauses = self.pauses.saturating_sub(1);
+        !is_paused
     }
 
     /// Takes over records whose heads found no room, from the journal, at most `limit` of them and
@@ -230,8 +275,8 @@ impl<S: Storage> Task<S> {
     }
 
     fn write(&mut self) -> Result<(), DirectoryError> {
-        // After a failure the next attempt comes an interval later: a full disk is not tried again
-        // and again.
+        // After a failure the next attempt comes an interval later, or after a pause: a full disk
+        // is not tried again and again.
         self.last_bytes = self.replica.catalog.journal_bytes;
         if self.replica.position() == self.covered {
             return Ok(());
@@ -244,9 +289,13 @@ impl<S: Storage> Task<S> {
             Ok(()) => {
                 self.covered = self.replica.position();
                 state.written += 1;
+                (state.covered, state.needed) = (self.covered, self.checkpoints.needed());
                 state.failure = None;
             }
-            Err(error) => state.failure = Some(error.to_string()),
+            Err(error) => {
+                self.pauses = PAUSES;
+                state.failure = Some(error.to_string());
+            }
         }
         Ok(())
     }

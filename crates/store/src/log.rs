@@ -180,10 +180,13 @@ impl<S: Storage> JournalLog<S> {
         self.journal.retention_due()
     }
 
-    /// No message is needed before position `cut` any more.
-    pub(crate) fn release(&self, cut: u64) {
+    /// No message is needed before position `cut` any more. Asks for checkpoints that do not need
+    /// the records before it either; returns whether these wait for another record.
+    pub(crate) fn release(&self, cut: u64) -> bool {
         self.pin.move_to(cut);
         self.journal.request_retention();
+        let checkpointer = self.checkpointer.as_ref();
+        checkpointer.is_some_and(|it| it.release(cut, self.appended))
     }
 
     /// Whether the disk is full: nothing is taken until there is space.

@@ -9,10 +9,15 @@
 //! stream loses nothing that is not consumed: at its bound the store takes no more messages, so
 //! that its publisher stops.
 //!
-//! A segment that was moved by more than half is followed by the next one only when others have
-//! written as much as was moved beyond that: so each turn of the journal frees more than it writes.
-//! The journal is longer than its limit by half of what has to be kept at most, or twice as long as
-//! that. All of it happens a step at a time on the server's thread.
+//! A segment that was moved by more than half is followed by the next one when others have written
+//! as much as was moved beyond that: so each turn of the journal frees more than it writes. Until
+//! then the journal is longer than its limit by half of what has to be kept at most, or twice as
+//! long as that. If nothing more is written, it comes back to its limit all the same: where all
+//! that has to be kept fits, another segment follows each second, up to the end of the journal as it
+//! was when others last wrote or receivers consumed something. All of it happens a step at a time on
+//! the server's thread.
+//!
+//! A segment goes when the checkpoints do not need it either: they are asked for what they lack.
 
 use crate::log::JournalLog;
 use crate::options::{StoreRetention, TopicRetention};
@@ -27,25 +32,34 @@ use std::time::Duration;
 const STEP: u64 = 1 << 20;
 /// Bytes that a record takes in the journal beside its body, about.
 const RECORD_OVERHEAD: u64 = 64;
-/// Time between two looks at a segment whose messages may not be moved yet.
+/// Time between two looks at a segment whose messages may not be moved yet, and between two
+/// segments that are moved although others have not written as much.
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 /// Retention in progress. The server owns it.
 #[derive(Debug)]
 pub(crate) struct RetentionTask {
     settings: StoreRetention,
-    /// Bytes that may be moved for each segment, whatever others write.
-    moved_free: u64,
+    segment_bytes: u64,
     /// The cut that is being made, and the bytes that were moved for it.
     cut: (u64, u64),
     /// The cut that is made when the journal is durable up to a position.
     made: Option<(u64, u64)>,
     /// The last cut that was made. Its segment goes when the checkpoints do not need it either.
     released: u64,
-    /// Length of the journal, since it began, from which on messages may be moved again.
+    /// Bytes of the journal that were moved.
+    moved: u64,
+    /// Bytes of the journal that others have written, since it began, from which on messages may be
+    /// moved again.
     move_at: u64,
+    /// Position up to which segments are moved in time, whatever others write meanwhile.
+    turn_end: u64,
+    /// Time of the next such segment.
+    turn_at: u64,
     /// Time of the next look at a cut for which nothing may be moved yet.
     look_at: u64,
+    /// Consumption of all streams in the last step: more of it releases messages.
+    consumed: u64,
     given_up: u64,
 }
 
@@ -70,12 +84,16 @@ impl RetentionTask {
     pub(crate) fn new(settings: StoreRetention, segment_bytes: u64) -> Self {
         Self {
             settings,
-            moved_free: segment_bytes / 2,
+            segment_bytes,
             cut: (0, 0),
             made: None,
             released: 0,
+            moved: 0,
             move_at: 0,
+            turn_end: 0,
+            turn_at: 0,
             look_at: 0,
+            consumed: 0,
             given_up: 0,
         }
     }
@@ -105,14 +123,22 @@ impl RetentionTask {
             return Ok(false);
         };
         if cut <= self.released {
-            log.release(cut);
+            // A checkpoint covers at least one record more than the one before.
+            if log.release(cut) {
+                machine.write_anew(log)?;
+            }
             return Ok(false);
         }
         if self.cut.0 != cut {
             self.cut = (cut, 0);
             self.look_at = 0;
         }
-        let may_move = self.cut.1 > 0 || log.journal_bytes() >= self.move_at;
+        let is_paid = self.others_bytes(log) >= self.move_at;
+        if self.note_consumption(machine) || is_paid {
+            (self.turn_end, self.look_at) = (log.appended(), 0);
+        }
+        let is_in_turn = cut <= self.turn_end && unix_ns >= self.turn_at;
+        let may_move = self.cut.1 > 0 || is_paid || (is_in_turn && self.fits(machine, log));
         if !may_move && unix_ns < self.look_at {
             return Ok(false);
         }
@@ -121,10 +147,39 @@ impl RetentionTask {
         let is_more = self.vacate(cut, may_move, machine, log)?;
         if !is_more {
             self.made = Some((cut, log.appended()));
-            let beyond = self.cut.1.saturating_sub(self.moved_free);
-            self.move_at = log.journal_bytes() + beyond;
+            let beyond = self.cut.1.saturating_sub(self.segment_bytes / 2);
+            self.move_at = self.move_at.max(self.others_bytes(log) + beyond);
+            if beyond > 0 {
+                self.turn_at = unix_ns.saturating_add(LOOK_AGAIN_NS);
+            }
         }
         Ok(is_more && self.cut.1 > moved)
+    }
+
+    /// Bytes of the journal, since it began, but for those that were moved.
+    fn others_bytes<S: Storage>(&self, log: &JournalLog<S>) -> u64 {
+        log.journal_bytes().saturating_sub(self.moved)
+    }
+
+    /// Whether receivers have come further, or fewer are registered, than in the last step.
+    fn note_consumption(&mut self, machine: &Store) -> bool {
+        let consumed = machine.summaries().map(|stream| stream.consumed_by_all);
+        let consumed = consumed.fold(0, u64::wrapping_add);
+        std::mem::replace(&mut self.consumed, consumed) != consumed
+    }
+
+    /// Whether the journal is within its limit when all that has to be kept was moved on. Otherwise
+    /// moving it would never end.
+    fn fits<S: Storage>(&self, machine: &Store, log: &JournalLog<S>) -> bool {
+        let Some(limit) = self.settings.bytes else { return true };
+        let (mut held, mut others) = (0_u64, 0_u64);
+        for it in self.candidates(machine, log) {
+            let sum = if it.held < u64::MAX { &mut held } else { &mut others };
+            *sum = sum.saturating_add(it.kept_bytes);
+        }
+        let others = others.min(self.kept_max().saturating_sub(held));
+        // The segment in use, and one for what streams are counted too short.
+        held.saturating_add(others).saturating_add(2 * self.segment_bytes) <= limit
     }
 
     /// The settings of a topic.
@@ -213,7 +268,10 @@ impl RetentionTask {
                 if left_in_step == 0 {
                     return Ok(true);
                 }
-                let moved = move_on(&it, range, left_in_step, log)?;
+                let before = log.journal_bytes();
+                let moved = move_on(&it, range, left_in_step, log);
+                self.moved += log.journal_bytes() - before;
+                let moved = moved?;
                 self.cut.1 += moved;
                 left_in_step = left_in_step.saturating_sub(moved);
             }

@@ -426,6 +426,12 @@ impl Stream {
         Ok(())
     }
 
+    /// Writes again from which message on the stream is kept.
+    pub(super) fn write_anew(&self, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        let (stream, first) = (self.number, self.first);
+        log.append(&LogRecord::Trimmed { stream, first }).map(|_| ())
+    }
+
     fn set_first(&mut self, first: u64) {
         self.first = first;
         // Messages that were never copied here count as trimmed, too.

@@ -1,6 +1,7 @@
 //! Retention over a journal on a simulated disk.
 
 mod crashes;
+mod limits;
 
 use super::*;
 use crate::checkpoint::{Checkpoints, Recovered, StoreIdentity};
@@ -114,7 +115,7 @@ impl Keeper {
             self.task.step(&mut self.machine, &mut self.log, 0).expect("room");
             self.log.commit();
             // More is moved when others have written as much.
-            let waits = self.task.move_at > self.log.journal_bytes();
+            let waits = self.task.move_at > self.task.others_bytes(&self.log);
             if self.log.retention_due().is_none() || waits && self.task.made.is_none() {
                 break waits;
             }
