@@ -75,8 +75,16 @@ impl PersistenceArgs {
         };
         let patience = Duration::from_millis(self.store_patience_ms);
         let (stores, topic_stores) = (self.stores.clone(), self.topic_stores.clone());
-        let resumes = false;
-        Ok(Some(PersistenceRequest { mode, id, resumes, stores, topic_stores, patience }))
+        let request = PersistenceRequest {
+            mode,
+            id,
+            resumes: false,
+            is_non_blocking: false,
+            stores,
+            topic_stores,
+            patience,
+        };
+        Ok(Some(request))
     }
 }
 
@@ -96,11 +104,34 @@ pub(crate) struct PersistenceRequest {
     pub(super) id: u64,
     /// Subscribers go on where one that was killed had come to.
     pub(super) resumes: bool,
+    /// Subscribers do not hold the publisher back.
+    pub(super) is_non_blocking: bool,
     /// Stores of the command line, in place of those of the configuration.
     pub(super) stores: Vec<String>,
     /// The same of single topics, each as `TOPIC=NAMES`.
     pub(super) topic_stores: Vec<String>,
     pub(super) patience: Duration,
+}
+
+impl PersistenceRequest {
+    /// Makes the subscribers hold no publisher back, if that was asked for.
+    ///
+    /// # Errors
+    /// Without a receiver-paced publisher there is nothing to hold back.
+    pub(super) fn set_non_blocking(
+        request: Option<&mut Self>,
+        is_asked: bool,
+    ) -> anyhow::Result<()> {
+        match request.filter(|it| it.mode == PersistMode::Receiver) {
+            _ if !is_asked => {}
+            Some(request) => request.is_non_blocking = true,
+            None => bail!(
+                "--non-blocking is for -p r: streaming and source-paced publishers do not wait for \
+                 what subscribers have consumed"
+            ),
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

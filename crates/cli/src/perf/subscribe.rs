@@ -4,7 +4,7 @@ use super::arguments::PerMille;
 use super::arguments::parse_cpu;
 use super::context::ContextArgs;
 use super::files::{FilesArgs, Times};
-use super::persistence;
+use super::persistence::{self, PersistenceRequest};
 use super::priority::PriorityArgs;
 use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
@@ -68,6 +68,11 @@ pub(crate) struct SubArgs {
     #[command(flatten)]
     um: UmArgs,
 
+    /// With -p r: do not hold the publisher back; messages that the stores give up before they are
+    /// received count as lost
+    #[arg(long)]
+    non_blocking: bool,
+
     /// Print the result as one JSON object, and nothing else
     #[arg(long)]
     json: bool,
@@ -127,6 +132,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     if let Some(persistence) = &mut context.persistence {
         persistence.resumes = true;
     }
+    PersistenceRequest::set_non_blocking(context.persistence.as_mut(), arguments.non_blocking)?;
     let (receiver_loss, delivery) = (arguments.loss, arguments.delivery);
     let context = ContextArgs { receiver_loss, delivery, ..context };
     let subscribing = SubscribeWork { arguments, context: &context, place, raise, stop };

@@ -30,6 +30,11 @@ pub(crate) struct DurableArgs {
     #[arg(long, requires = "session")]
     replay: bool,
 
+    /// With --durable: do not hold a receiver-paced publisher back; messages that the stores give
+    /// up before they are printed are told to be lost
+    #[arg(long, requires = "session")]
+    non_blocking: bool,
+
     /// With --durable: end in front of a sequence of each stream or of a time; now is the time of
     /// the start, for everything so far
     #[arg(long, value_name = "POSITION", value_parser = end, requires = "session")]
@@ -64,6 +69,9 @@ impl DurableArgs {
         durable = if self.replay { durable.replay_from(start) } else { durable.start(start) };
         if let Some(end) = self.until {
             durable = durable.until(end);
+        }
+        if self.non_blocking {
+            durable = durable.non_blocking();
         }
         durable.subscriber()
     }

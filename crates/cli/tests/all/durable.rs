@@ -230,3 +230,20 @@ fn options_that_do_not_fit_are_refused_in_words() {
         ],
     );
 }
+
+#[test]
+fn a_subscriber_says_that_it_does_not_hold_publishers_back() {
+    let stage = Stage::new();
+    let _stores = stores(&stage, &["a"]);
+    let sub = stage.start("sub orders --durable 99 --non-blocking --stores a --json");
+    sub.until_err("stores have accepted the subscriber");
+    let publisher = "pub orders --persistent 7 --stores a --wait-subscribers 1";
+    let mut publisher = stage.start(publisher);
+    publisher.until_err("stores have accepted the publisher, at message 0");
+    publisher.feed(orders(0..3));
+    until_acknowledged(&stage, 3);
+    let look: Value = serde_json::from_str(&stage.run("store ls --json").good()).unwrap();
+    assert_eq!(look["streams"][0]["receivers"][0]["is_non_blocking"], true, "{look}");
+    let refused = stage.run("sub orders --non-blocking");
+    assert!(refused.refused(2).contains("--durable"), "{refused:?}");
+}

@@ -100,6 +100,8 @@ fn a_store_that_is_missing_is_asked_for_in_words() {
         "perf",
         &[
             ("pub --stores a", "--stores is for -p"),
+            ("sub --non-blocking", "--non-blocking is for -p r"),
+            ("sub -p s --non-blocking", "--non-blocking is for -p r"),
             ("ping -p s --transport thread", "no store is in this process"),
         ],
     );
@@ -237,6 +239,28 @@ fn a_killed_subscriber_goes_on_where_it_had_come_to() {
         "{line}"
     );
     assert!(line["recovered"].as_u64().is_some_and(|it| (200..=300).contains(&it)), "{line}");
+}
+
+#[test]
+fn a_killed_subscriber_that_does_not_block_holds_no_publisher_back() {
+    let stage = Stage::new();
+    let _stores = stores(&stage, &["a"]);
+    let sub = stage.start("perf sub -p r --non-blocking --stores a -E -t trades -a -1");
+    sub.until_err("subscriber registered with its stores");
+    let context = Context::builder().set("shm.directory", stage.path("domain").display());
+    let context = context.unwrap().build().unwrap();
+    let topic = context.topic("trades").persistent(6).stores(["a"]);
+    let mut publisher = topic.receiver_paced(50).publisher().unwrap();
+    send(&mut publisher, 300, false);
+    until_consumed(&stage, &mut publisher);
+    sub.signal("KILL");
+    drop(sub);
+    // Four times as many as it may have in flight for a receiver that it waits for.
+    send(&mut publisher, 200, true);
+    assert_eq!(publisher.in_flight(), 0);
+    let look: Value = serde_json::from_str(&stage.run("store ls a --json").good()).unwrap();
+    let receiver = &look["streams"][0]["receivers"][0];
+    assert_eq!((&receiver["position"], &receiver["is_non_blocking"]), (&300.into(), &true.into()));
 }
 
 /// Waits until store a knows that subscriber 7 has consumed the first 300 messages.

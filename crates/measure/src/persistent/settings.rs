@@ -25,6 +25,8 @@ pub struct Settings {
     /// A subscriber goes on where one with the same id that was killed had come to; otherwise it
     /// skips what the stores have kept.
     pub resumes: bool,
+    /// Subscribers do not hold a receiver-paced publisher back.
+    pub is_non_blocking: bool,
     /// The stores.
     pub stores: StoreGroups,
     /// Stores of single topics; the others have `stores`.

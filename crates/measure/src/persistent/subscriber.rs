@@ -74,6 +74,7 @@ impl<C: Transport + Clone + Send + 'static> StoreBackedSubscriber<C> {
             // Skip messages that stores kept from earlier runs.
             options.settings.start = ReceiverStart::End;
             options.settings.is_replay = !shared.settings.resumes;
+            options.settings.is_non_blocking = shared.settings.is_non_blocking;
             options.settings.cache_bytes = shared.settings.cache_bytes;
             options.settings.retry = shared.settings.retry;
             let id = shared.settings.id;

@@ -30,6 +30,7 @@ impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
             mode: request.mode,
             id: request.id,
             resumes: request.resumes,
+            is_non_blocking: request.is_non_blocking,
             stores: StoreGroups::new(configured.stores.clone(), configured.groups)?,
             topic_stores: topic_stores.collect::<anyhow::Result<_>>()?,
             flight_messages: configured.flight_messages,
