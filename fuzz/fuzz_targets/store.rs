@@ -122,7 +122,7 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, left) = more.split_at(more.len().min(length.into()));
         rest = left;
         let Some((&selector, body)) = body.split_first() else { continue };
-        let mut frame = vec![STORE_VERSION, selector % 41, 1, 0, 0, 0, 0, 0];
+        let mut frame = vec![STORE_VERSION, selector % 43, 1, 0, 0, 0, 0, 0];
         frame.extend(SESSION.to_le_bytes());
         frame.extend(7_u64.to_le_bytes());
         frame.push(b't');
@@ -130,7 +130,7 @@ fuzz_target!(|bytes: &[u8]| {
         let to = if selector % 41 < 32 { &mut pair.to_store } else { &mut pair.to_source };
         to.push(frame);
         pair.turn();
-        let mut record = vec![selector % 13, 0, 0, 0, 0];
+        let mut record = vec![selector % 16, 0, 0, 0, 0];
         record.extend(body);
         if let Some(record) = LogRecord::read(&record) {
             let _ = damaged.replay(&record);

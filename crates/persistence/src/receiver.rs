@@ -25,10 +25,10 @@ use crate::receiver_event::ReceiverEvent;
 use incoming::Incoming;
 use known_store::{KnownStore, have_answered, knows_all, last_answered, member};
 use lanecast_wire::store::{Ballot, Consumption, Members, Registered, StoreFrame, StoreOffer};
-use position::position;
+use position::{KnownPosition, position};
 use question_times::QuestionTimes;
 pub use range::{ReceiverEnd, ReceiverStart};
-use report::Report;
+use report::{Report, later};
 use sessions::{Sessions, last_runs};
 use settings::Limits;
 pub use settings::ReceiverSettings;
@@ -195,7 +195,8 @@ impl Receiver {
         let consumption = incoming.consumption(report.consumed);
         report.at = now + self.settings.retry;
         let (receiver, is_non_blocking) = (self.id, self.settings.is_non_blocking);
-        report.send(Registered { is_non_blocking, ..Registered::new(receiver, consumption) }, send);
+        let registered = Registered::new(receiver, consumption);
+        report.send(Registered { is_non_blocking, ..registered }, send);
         self.due = self.due.min(report.at);
     }
 
@@ -207,10 +208,9 @@ impl Receiver {
     /// Gives up the registration: nothing is kept for this receiver any more. The frames may be
     /// lost; a later life with the same id begins where it is set up to.
     pub fn detach(&mut self, out: &mut dyn ReceiverOutlet) {
-        for source in self.streams.keys() {
-            for store in 0..self.stores.len() {
-                out.request(store, *source, &StoreFrame::Detach { receiver: self.id });
-            }
+        for (source, (_, report)) in &self.streams {
+            let frame = StoreFrame::Detach { receiver: self.id, life: report.life };
+            (0..self.stores.len()).for_each(|store| out.request(store, *source, &frame));
         }
     }
 
@@ -379,7 +379,10 @@ impl Receiver {
         } else {
             incoming.compare(store, is_decided, now);
             // A store that lost its data, or was away, learns how far this receiver has come.
-            let knows_less = report.knows_less(offer.consumption) || offer.is_expired;
+            if offer.consumption.is_some() {
+                report.outlive(offer.life, self.settings.is_replay, now);
+            }
+            let knows_less = report.knows_less(offer.consumption, offer.life) || offer.is_expired;
             if knows_less && report.at == Nanos::MAX {
                 report.acknowledged[store] = None;
                 report.at = now;
@@ -396,8 +399,8 @@ impl Receiver {
         let waiting = self.streams.iter().filter(|(_, (it, _))| !it.has_begun);
         let position = |it: &Incoming| position(&self.stores, &self.settings.stores, it);
         let ready = waiting.filter_map(|(source, (it, _))| Some((*source, position(it)?)));
-        for (source, consumption) in ready.collect::<Vec<_>>() {
-            self.begin(source, consumption, now, out);
+        for (source, known) in ready.collect::<Vec<_>>() {
+            self.begin(source, known, now, out);
         }
         if let ReceiverEnd::Time(_) = self.settings.end {
             for (incoming, _) in self.streams.values_mut() {
@@ -505,7 +508,7 @@ impl Receiver {
     fn begin(
         &mut self,
         source: u64,
-        consumption: Option<Consumption>,
+        KnownPosition { consumption, life }: KnownPosition,
         now: Nanos,
         out: &mut dyn ReceiverOutlet,
     ) {
@@ -514,6 +517,9 @@ impl Receiver {
         let start = if incoming.is_early { self.settings.start } else { ReceiverStart::Oldest };
         let session = incoming.offers.latest().map(|best| best.state.log.session);
         let first_live = session.and_then(|session| self.sessions.strays.first(session));
+        // What a replay reports adds to what was reported before.
+        let goes_on = self.settings.is_replay && consumption.is_some();
+        report.life = if goes_on { life } else { later(life).max(self.settings.life) };
         let consumption = consumption.filter(|_| !self.settings.is_replay);
         // Before live messages that wait are handed out.
         let stores = &self.settings.stores;

@@ -7,6 +7,9 @@ pub(crate) mod copying;
 mod durable;
 mod fetched;
 mod lifetimes;
+mod offering;
+mod peer_positions;
+mod position_questions;
 mod receivers;
 mod replay_error;
 mod settings;
@@ -17,13 +20,15 @@ mod unconsumed_room;
 use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
 use crate::outlet::StoreOutlet;
-use copying::{Copying, NewRun, TAKE_OVER_PAUSE, common_length};
+use copying::{Copying, NewRun, TAKE_OVER_PAUSE, common_length, registered_run};
 use fetched::answer;
 use lanecast_wire::store::{
     Ballot, DeregisterOutcome, LogRecord, ReceiverReport, Registration, StoreAddress, StoreFrame,
     StoreState, StreamCheckpoint,
 };
 use lifetimes::Lifetimes;
+use offering::Offering;
+use peer_positions::{ask_for_more, positions, tend_positions};
 pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,7 +208,12 @@ impl Store {
     ) {
         if let StoreFrame::Attach { receiver, token, since_unix_ns, until_unix_ns } = frame {
             let times = (*since_unix_ns, *until_unix_ns);
-            return self.offer(address, (*receiver, *token), times, log, out);
+            let name = |source| (address.topic.to_owned(), source);
+            let named = self.by_name.range(name(0)..=name(u64::MAX)).map(|(_, at)| *at);
+            let heard = self.lifetimes.heard(log);
+            let offering = Offering { receiver: *receiver, token: *token, times, heard };
+            let streams = (self.streams.as_mut_slice(), named.collect());
+            return offering.answer(address, streams, self.incarnation, log, out);
         }
         let known = self.by_name.get(&(address.topic.to_owned(), address.source)).copied();
         let index = match (known, frame) {
@@ -228,41 +238,6 @@ impl Store {
         let _ = self.execute(index, address.client, frame, now, log, out);
         self.unsettled.insert(index);
         self.settle(index, log, out);
-    }
-
-    /// Offers a receiver the streams of its topic.
-    fn offer(
-        &mut self,
-        address: StoreAddress<'_>,
-        (receiver, token): (u64, u64),
-        (since_unix_ns, until_unix_ns): (u64, u64),
-        log: &impl StoreLog,
-        out: &mut dyn StoreOutlet,
-    ) {
-        let persisted = log.persisted();
-        let name = |source| (address.topic.to_owned(), source);
-        let named = self.by_name.range(name(0)..=name(u64::MAX));
-        let indexes: Vec<usize> = named.map(|(_, at)| *at).collect();
-        let streams = || indexes.iter().copied();
-        // Only what is durable may be told: the receiver asks again.
-        if streams().any(|index| self.streams[index].changed_at > persisted) {
-            return;
-        }
-        let range = |index: usize| {
-            let stream = &self.streams[index];
-            Some((stream.since(since_unix_ns, log)?, stream.until(until_unix_ns, log)?))
-        };
-        let Some(ranges) = streams().map(range).collect::<Option<Vec<_>>>() else { return };
-        for (index, (since, until)) in streams().zip(ranges) {
-            let stream = &mut self.streams[index];
-            stream.receivers.hear(receiver, self.lifetimes.heard(log));
-            let offer = stream.offer((receiver, token), (since, until), self.incarnation);
-            let frame = StoreFrame::Offer(offer);
-            out.reply(address.client, address.topic, stream.source, &frame);
-        }
-        let count = u32::try_from(streams().count()).unwrap_or(u32::MAX);
-        let frame = StoreFrame::Streams { incarnation: self.incarnation, token, count };
-        out.reply(address.client, address.topic, 0, &frame);
     }
 
     fn execute(
@@ -315,13 +290,6 @@ impl Store {
                 stream.owes_state_to = Some(client);
                 stream.reconfigure(members, log)?;
             }
-            StoreFrame::Consumed(report) => {
-                let heard = self.lifetimes.heard(log);
-                stream.consume(report, heard, self.settings.receivers_max, log)?;
-                stream.receivers.owe(report.receiver, client);
-                self.go_on(index, now, log, out)?;
-            }
-            StoreFrame::Detach { receiver } => stream.detach(*receiver, log)?,
             StoreFrame::Fetch { from, until, limit } => {
                 let limit = (*limit as usize).min(self.settings.longest_frame);
                 let reply = |frame: &StoreFrame<'_>| {
@@ -342,8 +310,48 @@ impl Store {
                 {
                     copying.on_answer(*first, *next, *records);
                     stream.take_copies(*first, *records, log)?;
+                } else if !may_copy {
+                    stream.questions.hurry();
                 }
                 self.copy(index, now, log, out)?;
+            }
+            _ => return self.hear_of_receivers(index, client, frame, now, log, out),
+        }
+        Ok(())
+    }
+
+    /// A frame from a receiver, or from another store about receivers.
+    fn hear_of_receivers(
+        &mut self,
+        index: usize,
+        client: u64,
+        frame: &StoreFrame<'_>,
+        now: Nanos,
+        log: &mut impl StoreLog,
+        out: &mut dyn StoreOutlet,
+    ) -> Result<(), LogFull> {
+        let stream = &mut self.streams[index];
+        match frame {
+            StoreFrame::Consumed(report) => {
+                let heard = self.lifetimes.heard(log);
+                stream.consume(report, heard, self.settings.receivers_max, log)?;
+                stream.receivers.owe(report.receiver, client);
+                self.go_on(index, now, log, out)?;
+            }
+            // A later life has registered since: the frame comes late.
+            StoreFrame::Detach { receiver, life } if *life >= stream.receivers.life(*receiver) => {
+                stream.detach(*receiver, log)?;
+            }
+            StoreFrame::FetchPositions { token, receiver } => {
+                let answer = positions(stream, *token, *receiver, self.settings.longest_frame);
+                out.reply(client, &stream.topic, stream.source, &answer);
+            }
+            StoreFrame::FetchedPositions { token, next_receiver, receivers }
+                if stream.questions.is_answered(*token) =>
+            {
+                stream.receivers.adopt(stream.number, receivers, log)?;
+                ask_for_more(stream, self.incarnation, *next_receiver, out);
+                self.go_on(index, now, log, out)?;
             }
             _ => {}
         }
@@ -504,6 +512,7 @@ impl Store {
         out: &mut dyn StoreOutlet,
     ) -> Nanos {
         let _ = self.lifetimes.tend(&mut self.streams, log);
+        tend_positions(&mut self.streams, self.incarnation, now, self.settings.retry, out);
         for index in 0..self.streams.len() {
             let _ = self.streams[index].void_copies(log);
             let _ = self.copy(index, now, log, out);
@@ -577,16 +586,5 @@ impl Store {
         stream
             .into_iter()
             .flat_map(move |it| it.receivers.reports(from, &it.runs, it.durable.next()))
-    }
-}
-
-/// The run of a request that only a registered publisher sends.
-const fn registered_run(frame: &StoreFrame<'_>) -> Option<Ballot> {
-    match frame {
-        StoreFrame::Query { ballot, .. }
-        | StoreFrame::Resend { ballot, .. }
-        | StoreFrame::Elsewhere { ballot, .. }
-        | StoreFrame::Reconfigure { ballot, .. } => Some(*ballot),
-        _ => None,
     }
 }

@@ -144,6 +144,7 @@ mod tests {
             has_left,
             consumption,
             is_expired: false,
+            life: 0,
             number,
             since,
             until,

@@ -80,7 +80,9 @@ impl<T: Transport> Requests<'_, T> {
             // answers would never get a whole one through.
             StoreFrame::Attach { .. } if self.out.clients.is_behind(address.client) => {}
             // Stores answer where they were asked.
-            StoreFrame::Fetched { .. } => self.stats.foreign_frames += 1,
+            StoreFrame::Fetched { .. } | StoreFrame::FetchedPositions { .. } => {
+                self.stats.foreign_frames += 1
+            }
             StoreFrame::Fetch { .. } if !self.fetches.is_empty() || self.has_replied_enough() => {
                 self.stats.refused += u64::from(!self.fetches.push(address.client, bytes));
             }

@@ -13,9 +13,9 @@
 //! as much as was moved beyond that: so each turn of the journal frees more than it writes. Until
 //! then the journal is longer than its limit by half of what has to be kept at most, or twice as
 //! long as that. If nothing more is written, it comes back to its limit all the same: where all
-//! that has to be kept fits, another segment follows each second, up to the end of the journal as it
-//! was when others last wrote or receivers consumed something. All of it happens a step at a time on
-//! the server's thread.
+//! that has to be kept fits, another segment follows each second, up to the end of the journal as
+//! it was when others last wrote or receivers consumed something. All of it happens a step at a
+//! time on the server's thread.
 //!
 //! A segment goes when the checkpoints do not need it either: they are asked for what they lack.
 

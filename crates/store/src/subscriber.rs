@@ -8,6 +8,7 @@ use crate::options::{Acknowledgement, DurableOptions};
 use lanecast_base::clock::Clock;
 use lanecast_os::epoll::Epoll;
 use lanecast_persistence::{Nanos, Receiver, ReceiverEvent, ReceiverOutlet};
+use lanecast_stats::unix_ns;
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::StoreFrame;
 use std::collections::BTreeSet;
@@ -162,6 +163,7 @@ impl<T: Transport> DurableSubscriber<T> {
         let longest = links.longest_frame().saturating_sub(FRAME_OVERHEAD);
         let longest = u32::try_from(longest).unwrap_or(u32::MAX);
         settings.fetch_bytes = settings.fetch_bytes.min(longest);
+        settings.life = settings.life.max(unix_ns() / 1_000);
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
         Ok(Self {

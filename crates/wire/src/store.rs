@@ -41,7 +41,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 /// The version of the frames.
-pub const STORE_VERSION: u8 = 4;
+pub const STORE_VERSION: u8 = 5;
 /// Bytes of a frame's header, without the topic's name.
 pub const STORE_HEADER: usize = size_of::<StoreHeader>();
 /// The most stores of a stream.
@@ -50,6 +50,8 @@ pub const STORES_MAX: usize = 64;
 pub const STORE_NAME_MAX: usize = 64;
 /// The largest sequence, number and epoch: no arithmetic on them overflows.
 pub const STORE_NUMBER_MAX: u64 = 1 << 62;
+/// The most receivers in an answer to a question for positions.
+pub const POSITIONS_MAX: usize = 128;
 /// The most runs that a log remembers.
 pub const RUNS_MAX: usize = 64;
 
@@ -118,6 +120,8 @@ pub enum StoreKind {
     Inspect = 11,
     /// An administrator ends a registration.
     Deregister = 12,
+    /// A store asks another one how far receivers have come.
+    FetchPositions = 13,
     /// The state of a stream.
     State = 32,
     /// The end of the durable part of the stream.
@@ -138,6 +142,8 @@ pub enum StoreKind {
     Deregistered = 40,
     /// Asks an administrator to prove that it knows the key.
     Challenge = 41,
+    /// Positions of receivers.
+    FetchedPositions = 42,
 }
 
 impl StoreKind {
@@ -156,6 +162,7 @@ impl StoreKind {
             10 => Self::Detach,
             11 => Self::Inspect,
             12 => Self::Deregister,
+            13 => Self::FetchPositions,
             32 => Self::State,
             33 => Self::Stable,
             34 => Self::Want,
@@ -166,6 +173,7 @@ impl StoreKind {
             39 => Self::Inspected,
             40 => Self::Deregistered,
             41 => Self::Challenge,
+            42 => Self::FetchedPositions,
             _ => return None,
         })
     }
@@ -223,6 +231,9 @@ pub struct Registered {
     pub receiver: u64,
     /// Position after the last consumed message.
     pub consumption: Consumption,
+    /// The life of the receiver that has reported it: each start of its program has a later one. 0
+    /// in logs and checkpoints of builds before version 5.
+    pub life: u64,
     /// The receiver does not hold a receiver-paced publisher back.
     pub is_non_blocking: bool,
     /// The receiver was away for longer than registrations live: nothing is kept for it but its
@@ -236,8 +247,8 @@ pub struct Registered {
 impl Registered {
     /// A receiver that holds publishers back and has come so far.
     pub const fn new(receiver: u64, consumption: Consumption) -> Self {
-        let (is_non_blocking, is_expired, heard_unix_ns) = (false, false, 0);
-        Self { receiver, consumption, is_non_blocking, is_expired, heard_unix_ns }
+        let (life, is_non_blocking, is_expired, heard_unix_ns) = (0, false, false, 0);
+        Self { receiver, consumption, life, is_non_blocking, is_expired, heard_unix_ns }
     }
 }
 

@@ -5,13 +5,21 @@ use super::known_store::{KnownStore, member};
 use crate::quorum::StoreGroups;
 use lanecast_wire::store::Consumption;
 
-/// The furthest position that a store knows, `None` if none knows the receiver; if enough of the
-/// stream's stores have answered.
+/// Knowledge of a stream's stores about a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KnownPosition {
+    /// The furthest position of its last life; `None` if it is not registered.
+    pub(super) consumption: Option<Consumption>,
+    /// That life; the latest one of others if it is not registered.
+    pub(super) life: u64,
+}
+
+/// The position that the stores know, if enough of them have answered.
 pub(super) fn position(
     stores: &[KnownStore],
     groups: &StoreGroups,
     incoming: &Incoming,
-) -> Option<Option<Consumption>> {
+) -> Option<KnownPosition> {
     let members = incoming.offers.members()?;
     let answered = |name: &str, incarnation| {
         let store = member(stores, name, incarnation)?;
@@ -36,10 +44,13 @@ pub(super) fn position(
     if !incoming.offers.has_run() || !is_decided {
         return None;
     }
-    let known = incoming.offers.iter().filter_map(|offer| offer.consumption);
-    let furthest = known.fold(None, |best: Option<Consumption>, it| match best {
-        Some(best) if !it.is_after(&best) => Some(best),
-        _ => Some(it),
-    });
-    Some(furthest)
+    let offers = || incoming.offers.iter();
+    let registered = || offers().filter_map(|it| Some((it.life, it.consumption?)));
+    let Some(life) = registered().map(|(life, _)| life).max() else {
+        let life = offers().map(|it| it.life).max().unwrap_or(0);
+        return Some(KnownPosition { consumption: None, life });
+    };
+    let of_last = registered().filter(|it| it.0 == life).map(|(_, consumption)| consumption);
+    let further = |best: Consumption, it: Consumption| if it.is_after(&best) { it } else { best };
+    Some(KnownPosition { consumption: of_last.reduce(further), life })
 }

@@ -1,13 +1,15 @@
 //! Reports of a receiver's consumption, and what the stores know of it.
 
 use crate::Nanos;
-use lanecast_wire::store::{Consumption, Registered, StoreFrame};
+use lanecast_wire::store::{Consumption, Registered, STORE_NUMBER_MAX, StoreFrame};
 
 /// Reports of one stream's consumption.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     /// Sequence of the first message that is not consumed.
     pub(super) consumed: u64,
+    /// The life of the receiver.
+    pub(super) life: u64,
     /// The consumption that the stores were told last.
     pub(super) sent: Option<Consumption>,
     /// The answer of each store.
@@ -23,7 +25,8 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(consumed: u64, stores: usize) -> Self {
         let acknowledged = vec![None; stores];
-        Self { consumed, sent: None, acknowledged, told: 0, at: Nanos::MAX, is_expired: false }
+        let (life, sent, told, at) = (0, None, 0, Nanos::MAX);
+        Self { consumed, life, sent, acknowledged, told, at, is_expired: false }
     }
 
     /// The messages from `next` on are no part of the stream: they count as not consumed.
@@ -43,7 +46,7 @@ impl Report {
         mut send: impl FnMut(usize, &StoreFrame<'_>),
     ) {
         self.sent = Some(registered.consumption);
-        let frame = StoreFrame::Consumed(registered);
+        let frame = StoreFrame::Consumed(Registered { life: self.life, ..registered });
         let stores = (0..self.acknowledged.len()).filter(|store| !self.knows(*store));
         stores.for_each(|store| send(store, &frame));
     }
@@ -80,9 +83,24 @@ impl Report {
         self.consumed.saturating_sub(self.sent.map_or(0, |sent| sent.next))
     }
 
-    /// Whether a store that has told this knows less than was sent.
-    pub(super) fn knows_less(&self, told: Option<Consumption>) -> bool {
+    /// Whether a store that has told this knows less than was sent, or has it from an earlier life.
+    pub(super) fn knows_less(&self, told: Option<Consumption>, life: u64) -> bool {
         let Some(sent) = &self.sent else { return false };
-        told.is_none_or(|told| sent.is_after(&told))
+        told.is_none_or(|told| life < self.life || sent.is_after(&told))
     }
+
+    /// A store knows the receiver in this life. One that this life did not hear of at its start is
+    /// outlived, and all stores are told; a replay is part of it.
+    pub(super) fn outlive(&mut self, life: u64, is_replay: bool, now: Nanos) {
+        if life > self.life {
+            self.life = if is_replay { life } else { later(life) };
+            self.acknowledged.fill(None);
+            self.at = now;
+        }
+    }
+}
+
+/// A life after this one. Behind the last number there is none: it was not a receiver's.
+pub(super) const fn later(life: u64) -> u64 {
+    if life < STORE_NUMBER_MAX { life + 1 } else { life }
 }

@@ -20,6 +20,10 @@ pub struct ReceiverSettings {
     /// This receiver does not hold a receiver-paced publisher back: the stores keep its position,
     /// and it is told which messages are gone when it was too slow.
     pub is_non_blocking: bool,
+    /// Lowest number of this life: more than that of every life before, such as the time of the
+    /// start in microseconds since 1970. Stores take the word of the last life. Numbers that do not
+    /// ascend are made to, as far as the stores that answer first know of others.
+    pub life: u64,
     /// Most bytes of live messages of a stream that wait for those in front of them.
     pub cache_bytes: usize,
     /// Most bytes of messages in one answer of a store.
@@ -40,6 +44,7 @@ impl ReceiverSettings {
             is_replay: false,
             end: ReceiverEnd::Never,
             is_non_blocking: false,
+            life: 0,
             cache_bytes: 4 << 20,
             fetch_bytes: 128 << 10,
             retry: 200_000_000,

@@ -94,6 +94,17 @@ impl NewRun {
     }
 }
 
+/// The run of a request that only a registered publisher sends.
+pub(super) const fn registered_run(frame: &StoreFrame<'_>) -> Option<Ballot> {
+    match frame {
+        StoreFrame::Query { ballot, .. }
+        | StoreFrame::Resend { ballot, .. }
+        | StoreFrame::Elsewhere { ballot, .. }
+        | StoreFrame::Reconfigure { ballot, .. } => Some(*ballot),
+        _ => None,
+    }
+}
+
 /// Number of messages of a receiver's consumption that are part of the log up to `last` in `runs`.
 pub(crate) fn consumed_length(consumption: &Consumption, runs: &[Run], last: u64) -> u64 {
     let Consumption { run, next } = *consumption;

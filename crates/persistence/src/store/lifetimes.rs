@@ -2,7 +2,6 @@
 
 use super::stream::Stream;
 use crate::log::{LogFull, StoreLog};
-use lanecast_wire::store::LogRecord;
 
 /// Longest time between two looks at the receivers, in nanoseconds.
 const LOOK_MAX: u64 = 60_000_000_000;
@@ -39,9 +38,7 @@ impl Lifetimes {
         let unix_ns = log.unix_ns();
         for it in streams {
             for registered in it.receivers.due(unix_ns, lifetime) {
-                let stream = it.number;
-                let position = log.append(&LogRecord::Consumed { stream, registered })?;
-                it.receivers.on_written(registered, position);
+                it.receivers.write(it.number, registered, log)?;
             }
         }
         self.look_at = unix_ns + (lifetime / 16).min(LOOK_MAX);

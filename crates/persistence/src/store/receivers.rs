@@ -1,7 +1,8 @@
 //! Receivers that are registered with a store, and how far they have consumed a stream.
 
 use super::copying::consumed_length;
-use lanecast_wire::store::{Consumption, ReceiverReport, Registered, Run};
+use crate::log::{LogFull, StoreLog};
+use lanecast_wire::store::{Consumption, LogRecord, ReceiverReport, Registered, Run, StoreFrame};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -15,6 +16,8 @@ pub(super) struct Receivers {
     slowest_reported: Slowest,
     /// That of all receivers, also of those that hold no publisher back.
     slowest_of_all: Slowest,
+    /// The latest life of all receivers whose registrations have ended.
+    pub(super) ended_life: u64,
 }
 
 /// Sequence of the first message that a receiver which holds a publisher back has not consumed, the
@@ -44,6 +47,11 @@ struct Receiver {
     durable: Option<Consumption>,
     /// Later reports, with the positions of their records.
     pending: VecDeque<(u64, Consumption)>,
+    /// The life in which all of them were reported: the last one. Earlier ones are void, since its
+    /// program may have begun elsewhere.
+    life: u64,
+    /// The receiver was heard of since other stores were last asked for positions.
+    is_heard: bool,
     /// The client that waits for an answer.
     owed_to: Option<u64>,
     /// The receiver does not hold a receiver-paced publisher back.
@@ -62,6 +70,8 @@ impl Receiver {
         Self {
             durable: None,
             pending: VecDeque::new(),
+            life: registered.life,
+            is_heard: false,
             owed_to: None,
             is_non_blocking,
             is_expired,
@@ -96,12 +106,23 @@ impl Receivers {
         self.by_id.get(&receiver)?.last()
     }
 
+    /// The receiver's life; if it is not registered, the latest one of those that were.
+    pub(super) fn life(&self, receiver: u64) -> u64 {
+        self.by_id.get(&receiver).map_or(self.ended_life, |it| it.life)
+    }
+
     /// The record that a report of this time asks for: `None` if it is neither further than what is
-    /// written nor registers the receiver anew.
+    /// written nor registers the receiver anew, or is one of an earlier life.
     pub(super) fn news(&mut self, report: &Registered, unix_ns: u64) -> Option<Registered> {
         let report = Registered { is_expired: false, heard_unix_ns: unix_ns, ..*report };
         let Some(known) = self.by_id.get_mut(&report.receiver) else { return Some(report) };
-        known.heard_unix_ns = unix_ns;
+        if report.life < known.life {
+            return None;
+        }
+        (known.heard_unix_ns, known.is_heard) = (unix_ns, true);
+        if report.life > known.life {
+            return Some(report);
+        }
         let last = known.last().filter(|last| !report.consumption.is_after(last));
         let is_same = known.is_non_blocking == report.is_non_blocking && !known.is_expired;
         match last {
@@ -116,6 +137,49 @@ impl Receivers {
         if let Some(it) = self.by_id.get_mut(&receiver) {
             it.heard_unix_ns = unix_ns;
         }
+    }
+
+    /// The record that asks for what another store has of a receiver, which is on its disk: `None`
+    /// if it is neither further nor of a later life. A receiver that is not registered here stays
+    /// so: its registration may have ended.
+    fn adopted(&self, told: &Registered) -> Option<Registered> {
+        let known = self.by_id.get(&told.receiver).filter(|it| !it.is_expired)?;
+        let Registered { receiver, consumption, life, .. } = *told;
+        let is_later = life > known.life;
+        let is_further = || known.last().is_none_or(|last| consumption.is_after(&last));
+        let is_news = is_later || (life == known.life && is_further());
+        let is_non_blocking = if is_later { told.is_non_blocking } else { known.is_non_blocking };
+        let (is_expired, heard_unix_ns) = (false, known.heard_unix_ns);
+        is_news.then_some(Registered {
+            receiver,
+            consumption,
+            life,
+            is_non_blocking,
+            is_expired,
+            heard_unix_ns,
+        })
+    }
+
+    /// The first receiver from the id `from` on that counts and has not reported the messages
+    /// before `next`; of those that were not heard of, if these `is_silent`.
+    pub(super) fn lagging(
+        &self,
+        from: u64,
+        runs: &[Run],
+        next: u64,
+        is_silent: bool,
+    ) -> Option<u64> {
+        let lags = |it: &Receiver| {
+            let position = it.last().map_or(0, |last| consumed_length(&last, runs, next));
+            !it.is_expired && (!is_silent || !it.is_heard) && position < next
+        };
+        self.by_id.range(from..).find(|(_, it)| lags(it)).map(|(receiver, _)| *receiver)
+    }
+
+    /// Other stores are asked for positions: receivers that are heard of from here on count as
+    /// heard of.
+    pub(super) fn expect_word(&mut self) {
+        self.by_id.values_mut().for_each(|it| it.is_heard = false);
     }
 
     /// The store was down for so long: nothing could be heard.
@@ -141,6 +205,7 @@ impl Receivers {
                 let record = Registered {
                     receiver,
                     consumption,
+                    life: it.life,
                     is_non_blocking,
                     is_expired,
                     heard_unix_ns,
@@ -162,11 +227,54 @@ impl Receivers {
         expired.min_by_key(|(_, it)| it.heard_unix_ns).map(|(receiver, _)| *receiver)
     }
 
+    /// Writes a position to the log of the stream with this number.
+    pub(super) fn write(
+        &mut self,
+        stream: u32,
+        registered: Registered,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let position = log.append(&LogRecord::Consumed { stream, registered })?;
+        self.on_written(registered, position);
+        Ok(())
+    }
+
+    /// Takes over positions that another store has on its disk.
+    pub(super) fn adopt(
+        &mut self,
+        stream: u32,
+        told: &[Registered],
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let news: Vec<Registered> = told.iter().filter_map(|it| self.adopted(it)).collect();
+        news.into_iter().try_for_each(|it| self.write(stream, it, log))
+    }
+
+    /// The answer to another store's question: positions of receivers from the id `from` on that
+    /// are durable, `most` of them.
+    pub(super) fn positions(&self, token: u64, from: u64, most: usize) -> StoreFrame<'static> {
+        let position = |(receiver, it): (&u64, &Receiver)| {
+            let is_non_blocking = it.is_non_blocking;
+            let it = Registered { life: it.life, ..Registered::new(*receiver, it.durable?) };
+            Some(Registered { is_non_blocking, ..it })
+        };
+        let counts = |(_, it): &(&u64, &Receiver)| !it.is_expired;
+        let mut told = self.by_id.range(from..).filter(counts).filter_map(position);
+        let receivers = told.by_ref().take(most).collect();
+        let next_receiver = told.next().map_or(0, |it| it.receiver);
+        StoreFrame::FetchedPositions { token, next_receiver, receivers }
+    }
+
     /// A report was written at `position`.
-    pub(super) fn on_written(&mut self, report: Registered, position: u64) {
+    fn on_written(&mut self, report: Registered, position: u64) {
         let it = self.by_id.entry(report.receiver).or_insert_with(|| Receiver::new(&report));
         (it.is_non_blocking, it.is_expired) = (report.is_non_blocking, report.is_expired);
         it.written_unix_ns = report.heard_unix_ns;
+        if report.life != it.life {
+            it.life = report.life;
+            // Until its new position is durable the receiver counts as one that needs everything.
+            (it.durable, it.pending) = (None, VecDeque::new());
+        }
         it.pending.push_back((position, report.consumption));
         self.on_changed();
     }
@@ -219,6 +327,7 @@ impl Receivers {
             Some(Registered {
                 receiver: *receiver,
                 consumption: it.durable?,
+                life: it.life,
                 is_non_blocking: it.is_non_blocking,
                 is_expired: it.is_expired,
                 heard_unix_ns: it.written_unix_ns,
@@ -227,7 +336,9 @@ impl Receivers {
     }
 
     pub(super) fn remove(&mut self, receiver: u64) {
-        self.by_id.remove(&receiver);
+        if let Some(ended) = self.by_id.remove(&receiver) {
+            self.ended_life = self.ended_life.max(ended.life);
+        }
         self.on_changed();
     }
 

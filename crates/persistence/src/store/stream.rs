@@ -2,6 +2,7 @@
 
 use super::copying::{Copying, NewRun};
 use super::durable::DurableTrail;
+use super::position_questions::PositionQuestions;
 use super::receivers::Receivers;
 use super::replay_error::ReplayError;
 use super::stream_summary::StreamSummary;
@@ -41,6 +42,7 @@ pub(super) struct Stream {
     /// Frames of the answer to the last request for missing messages that brought some.
     pub(super) resends: usize,
     pub(super) receivers: Receivers,
+    pub(super) questions: PositionQuestions,
     /// Registered receivers hold the publisher back: what they have not consumed is kept.
     pub(super) is_receiver_paced: bool,
     room: UnconsumedRoom,
@@ -103,6 +105,7 @@ impl Stream {
             want_at: 0,
             resends: 0,
             receivers: Receivers::default(),
+            questions: PositionQuestions::default(),
             is_receiver_paced: false,
             room,
             is_live: false,
@@ -160,6 +163,7 @@ impl Stream {
             has_left: self.has_left && self.durable.is_settled(),
             consumption: self.receivers.consumption(receiver),
             is_expired: self.receivers.is_expired(receiver),
+            life: self.receivers.life(receiver),
             number: self.first_number,
             since,
             until,
@@ -459,12 +463,7 @@ impl Stream {
         }
         let has_room = is_known || self.receivers.len() < receivers_max;
         let news = self.receivers.news(report, heard_unix_ns);
-        if let Some(registered) = news.filter(|_| has_room) {
-            let stream = self.number;
-            let position = log.append(&LogRecord::Consumed { stream, registered })?;
-            self.receivers.on_written(registered, position);
-        }
-        Ok(())
+        news.filter(|_| has_room).map_or(Ok(()), |it| self.receivers.write(self.number, it, log))
     }
 
     /// Ends a receiver's registration, if it has one.
@@ -512,6 +511,7 @@ impl Stream {
             copied: self.copied,
             number: self.first_number,
             is_receiver_paced: self.is_receiver_paced,
+            ended_life: self.receivers.ended_life,
             members: self.members.clone(),
             runs: self.runs.clone(),
             receivers: self.receivers.durable().collect(),
@@ -526,6 +526,7 @@ impl Stream {
         self.is_receiver_paced = checkpoint.is_receiver_paced;
         (self.members, self.runs) = (checkpoint.members, checkpoint.runs);
         self.receivers.on_changed();
+        self.receivers.ended_life = checkpoint.ended_life;
         for registered in checkpoint.receivers {
             self.receivers.restore(registered);
         }

@@ -259,7 +259,7 @@ fn copies_behind_a_gap_end_nothing_that_a_pacing_receiver_needs() {
 fn copies_behind_a_gap_do_not_wait_for_receivers_that_hold_nothing_back() {
     assert_eq!(Lagging::new(false).copy(), (8, 10), "paced by its source");
     let mut lagging = Lagging::new(true);
-    lagging.hear(&StoreFrame::Detach { receiver: 1 });
+    lagging.hear(&StoreFrame::Detach { receiver: 1, life: 0 });
     assert_eq!(lagging.copy(), (8, 10), "deregistered");
 }
 

@@ -263,13 +263,14 @@ fn offer_until(
         ..StoreState::default()
     };
     let (is_live, has_left, consumption, number) = (true, false, None, 0);
-    let is_expired = false;
+    let (is_expired, life) = (false, 0);
     let offer = StoreOffer {
         token,
         is_live,
         has_left,
         consumption,
         is_expired,
+        life,
         number,
         since,
         until,
@@ -308,13 +309,14 @@ fn offer_runs(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out:
     };
     let (is_live, has_left, consumption, number, since) = (true, false, None, 0, 0);
     let until = STORE_NUMBER_MAX;
-    let is_expired = false;
+    let (is_expired, life) = (false, 0);
     let offer = StoreOffer {
         token,
         is_live,
         has_left,
         consumption,
         is_expired,
+        life,
         number,
         since,
         until,
@@ -542,7 +544,7 @@ fn an_ended_registration_is_confirmed_when_that_is_durable() {
     assert_eq!((told(&out, 40), ids(&store)), (1, vec![3]));
     // The receiver has ended it itself, and that is not on disk.
     log.unwritten = 1;
-    store.on_frame(address, &StoreFrame::Detach { receiver: 1 }, NOW, &mut log, &mut out);
+    store.on_frame(address, &StoreFrame::Detach { receiver: 1, life: 0 }, NOW, &mut log, &mut out);
     store.deregister(address, 43, Registration::Receiver(1), &mut log, &mut out);
     assert_eq!(told(&out, 43), 0, "a crash would bring the registration back");
     log.unwritten = 0;

@@ -10,6 +10,7 @@ mod lifetimes;
 mod membership;
 mod pacing;
 mod parts;
+mod positions;
 mod receivers;
 mod resends;
 mod silence;

@@ -48,6 +48,7 @@ pub(crate) fn offer() -> StoreOffer {
         is_live: true,
         has_left: false,
         is_expired: false,
+        life: 0,
         consumption: None,
         number: 0,
         since: 0,

@@ -75,6 +75,7 @@ impl ReceiverProcess {
             fetch_bytes: 1_000,
             retry: 20 * MILLISECOND,
             report: 5 * MILLISECOND,
+            life: now,
             ..ReceiverSettings::new(list.groups())
         };
         self.list = Some(list);

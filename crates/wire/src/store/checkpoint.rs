@@ -3,13 +3,13 @@
 //! ```text
 //! 0    CheckpointHeader
 //! 64   for each stream, in the order of their numbers:
-//!        StreamEntry, PacingEntry, the topic, members, runs
-//!        RegisteredBody for each receiver
+//!        StreamEntry, PacingEntry, LifeEntry, the topic, members, runs
+//!        RegistrationBody for each receiver
 //!        IndexEntry, and for each span SpanEntry and its MarkEntry
 //! ```
 
 use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
-use super::offer::{ConsumedBody, RegisteredBody};
+use super::offer::{ConsumedBody, RegisteredBody, RegistrationBody};
 use super::{Ballot, Members, Registered, Run, STORE_NUMBER_MAX};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
@@ -17,8 +17,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 /// The first bytes of a checkpoint.
 pub const CHECKPOINT_MAGIC: [u8; 8] = *b"LANECHKP";
 /// The version of the layout.
-pub const CHECKPOINT_VERSION: u32 = 2;
-/// The oldest version that is read: its entries tell no pacing, and its receivers no flags.
+pub const CHECKPOINT_VERSION: u32 = 3;
+/// The oldest version that is read: its entries tell no pacing, and its receivers no flags. Up to
+/// version 2 they tell no lives.
 pub const CHECKPOINT_VERSION_READ: u32 = 1;
 
 /// No sequence.
@@ -81,6 +82,13 @@ pub(super) struct PacingEntry {
     pub(super) reserved: [u8; 7],
 }
 
+/// Stands in checkpoints from version 3 on.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct LifeEntry {
+    pub(super) ended: U64,
+}
+
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct IndexEntry {
@@ -131,6 +139,8 @@ pub struct StreamCheckpoint<'a> {
     pub number: u64,
     /// Registered receivers hold the publisher back.
     pub is_receiver_paced: bool,
+    /// The latest life of all receivers whose registrations have ended.
+    pub ended_life: u64,
     /// The stores that hold the stream.
     pub members: Members,
     /// The runs in the log.
@@ -195,11 +205,12 @@ impl StreamCheckpoint<'_> {
         bytes.extend(entry.as_bytes());
         let is_receiver_paced = self.is_receiver_paced.into();
         bytes.extend(PacingEntry { is_receiver_paced, reserved: [0; 7] }.as_bytes());
+        bytes.extend(LifeEntry { ended: self.ended_life.into() }.as_bytes());
         bytes.extend(self.topic.as_bytes());
         self.members.write(bytes);
         add_runs(&self.runs, bytes);
         for registered in &self.receivers {
-            bytes.extend(RegisteredBody::from(*registered).as_bytes());
+            bytes.extend(RegistrationBody::from(*registered).as_bytes());
         }
     }
 
@@ -212,6 +223,13 @@ impl StreamCheckpoint<'_> {
             _ => {
                 let (pacing, rest) = PacingEntry::read_from_prefix(rest).ok()?;
                 (flag(pacing.is_receiver_paced)?, rest)
+            }
+        };
+        let (ended_life, rest) = match version {
+            ..=2 => (0, rest),
+            _ => {
+                let (life, rest) = LifeEntry::read_from_prefix(rest).ok()?;
+                (bounded(life.ended)?, rest)
             }
         };
         let (topic, rest) = rest.split_at_checked(entry.topic.get() as usize)?;
@@ -245,6 +263,7 @@ impl StreamCheckpoint<'_> {
             copied,
             number: bounded(entry.number)?,
             is_receiver_paced,
+            ended_life,
             members,
             runs,
             receivers,
@@ -259,7 +278,11 @@ fn read_registered(bytes: &[u8], version: u32) -> Option<(Registered, &[u8])> {
         let (body, rest) = ConsumedBody::read_from_prefix(bytes).ok()?;
         return Some((body.registered()?, rest));
     }
-    let (body, rest) = RegisteredBody::read_from_prefix(bytes).ok()?;
+    if version == 2 {
+        let (body, rest) = RegisteredBody::read_from_prefix(bytes).ok()?;
+        return Some((body.read()?, rest));
+    }
+    let (body, rest) = RegistrationBody::read_from_prefix(bytes).ok()?;
     Some((body.read()?, rest))
 }
 

@@ -5,7 +5,10 @@ use super::administration::{
     add_deregister, add_deregistered, add_inspect,
 };
 use super::lists::{BallotEntry, add_name, add_runs, bounded, flag, name, runs};
-use super::offer::{AttachBody, ConsumedBody, RegisteredBody, StreamsBody};
+use super::offer::{
+    AttachBody, ConsumedBody, DetachBody, FetchPositionsBody, RegistrationBody, StreamsBody,
+    add_positions, positions,
+};
 use super::{
     Ballot, Consumption, DeregisterOutcome, Members, Records, Registered, Registration, Run,
     STORE_VERSION, StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState,
@@ -146,6 +149,8 @@ pub enum StoreFrame<'a> {
     Detach {
         /// The receiver's stable id.
         receiver: u64,
+        /// The life that ends: a later one keeps its registration.
+        life: u64,
     },
     /// A stream of a receiver's topic.
     Offer(StoreOffer),
@@ -164,6 +169,23 @@ pub enum StoreFrame<'a> {
         receiver: u64,
         /// The durable part.
         consumption: Consumption,
+    },
+    /// A store asks how far the receivers of a stream have come.
+    FetchPositions {
+        /// Stands in the answer.
+        token: u64,
+        /// The first receiver, by its id.
+        receiver: u64,
+    },
+    /// Positions of receivers, as far as they are durable.
+    FetchedPositions {
+        /// The question's.
+        token: u64,
+        /// The receiver to ask for next; 0 if there is none.
+        next_receiver: u64,
+        /// The receivers, in ascending order; no more than
+        /// [`POSITIONS_MAX`](super::POSITIONS_MAX).
+        receivers: Vec<Registered>,
     },
     /// An administrator asks for the store's streams, a page of them.
     Inspect {
@@ -290,7 +312,9 @@ impl<'a> StoreFrame<'a> {
             | StoreKind::Detach
             | StoreKind::Offer
             | StoreKind::Streams
-            | StoreKind::Acknowledged => Self::of_receivers(kind, body)?,
+            | StoreKind::Acknowledged
+            | StoreKind::FetchPositions
+            | StoreKind::FetchedPositions => Self::of_receivers(kind, body)?,
             StoreKind::Inspect
             | StoreKind::Deregister
             | StoreKind::Inspected
@@ -319,7 +343,7 @@ impl<'a> StoreFrame<'a> {
         rest.is_empty().then_some(frame)
     }
 
-    /// Frames to and from receivers.
+    /// Frames to and from receivers, and about them.
     fn of_receivers(kind: StoreKind, body: &'a [u8]) -> Option<(Self, &'a [u8])> {
         Some(match kind {
             StoreKind::Attach => {
@@ -330,12 +354,13 @@ impl<'a> StoreFrame<'a> {
                 (Self::Attach { receiver, token, since_unix_ns, until_unix_ns }, rest)
             }
             StoreKind::Consumed => {
-                let (body, rest) = RegisteredBody::read_from_prefix(body).ok()?;
+                let (body, rest) = RegistrationBody::read_from_prefix(body).ok()?;
                 (Self::Consumed(body.read()?), rest)
             }
             StoreKind::Detach => {
-                let (receiver, rest) = U64::read_from_prefix(body).ok()?;
-                (Self::Detach { receiver: receiver.get() }, rest)
+                let (body, rest) = DetachBody::read_from_prefix(body).ok()?;
+                let (receiver, life) = (body.receiver.get(), bounded(body.life)?);
+                (Self::Detach { receiver, life }, rest)
             }
             StoreKind::Offer => {
                 let (offer, rest) = StoreOffer::read(body)?;
@@ -350,6 +375,15 @@ impl<'a> StoreFrame<'a> {
                 let (body, rest) = ConsumedBody::read_from_prefix(body).ok()?;
                 let (receiver, consumption) = body.read()?;
                 (Self::Acknowledged { receiver, consumption }, rest)
+            }
+            StoreKind::FetchPositions => {
+                let (body, rest) = FetchPositionsBody::read_from_prefix(body).ok()?;
+                let (token, receiver) = (body.token.get(), body.receiver.get());
+                (Self::FetchPositions { token, receiver }, rest)
+            }
+            StoreKind::FetchedPositions => {
+                let (((token, next_receiver), receivers), rest) = positions(body)?;
+                (Self::FetchedPositions { token, next_receiver, receivers }, rest)
             }
             _ => return None,
         })
@@ -422,6 +456,8 @@ impl<'a> StoreFrame<'a> {
             Self::Attach { .. } => StoreKind::Attach,
             Self::Consumed(_) => StoreKind::Consumed,
             Self::Detach { .. } => StoreKind::Detach,
+            Self::FetchPositions { .. } => StoreKind::FetchPositions,
+            Self::FetchedPositions { .. } => StoreKind::FetchedPositions,
             Self::Offer(_) => StoreKind::Offer,
             Self::Streams { .. } => StoreKind::Streams,
             Self::Acknowledged { .. } => StoreKind::Acknowledged,
@@ -464,19 +500,22 @@ impl<'a> StoreFrame<'a> {
                 frame.extend(consumed.to_le_bytes());
             }
             Self::Attach { receiver, token, since_unix_ns, until_unix_ns } => {
-                for number in [receiver, token, since_unix_ns, until_unix_ns] {
-                    frame.extend(number.to_le_bytes());
-                }
+                add_numbers(&[*receiver, *token, *since_unix_ns, *until_unix_ns], frame);
             }
-            Self::Consumed(it) => frame.extend(RegisteredBody::from(*it).as_bytes()),
+            Self::Consumed(it) => frame.extend(RegistrationBody::from(*it).as_bytes()),
             Self::Acknowledged { receiver, consumption } => {
                 frame.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
             }
-            Self::Detach { receiver } => frame.extend(receiver.to_le_bytes()),
+            Self::Detach { receiver: first, life: second }
+            | Self::FetchPositions { token: first, receiver: second } => {
+                add_numbers(&[*first, *second], frame);
+            }
+            Self::FetchedPositions { token, next_receiver, receivers } => {
+                add_positions((*token, *next_receiver), receivers, frame);
+            }
             Self::Offer(offer) => offer.write(frame),
             Self::Streams { incarnation, token, count } => {
-                frame.extend(incarnation.to_le_bytes());
-                frame.extend(token.to_le_bytes());
+                add_numbers(&[*incarnation, *token], frame);
                 frame.extend(count.to_le_bytes());
             }
             Self::Open { ballot } => frame.extend(BallotEntry::from(*ballot).as_bytes()),
@@ -503,8 +542,7 @@ impl<'a> StoreFrame<'a> {
                 members.write(frame);
             }
             Self::Fetch { from, until, limit } => {
-                frame.extend(from.to_le_bytes());
-                frame.extend(until.to_le_bytes());
+                add_numbers(&[*from, *until], frame);
                 frame.extend(limit.to_le_bytes());
             }
             Self::State(state) => state.write(frame),
@@ -519,8 +557,7 @@ impl<'a> StoreFrame<'a> {
             Self::Deregistered { token, outcome } => add_deregistered(*token, *outcome, frame),
             Self::Fetched { log, from, first, next, records } => {
                 add_position(*log, *from, frame);
-                frame.extend(first.to_le_bytes());
-                frame.extend(next.to_le_bytes());
+                add_numbers(&[*first, *next], frame);
                 frame.extend(records.bytes());
             }
         }
@@ -530,4 +567,8 @@ impl<'a> StoreFrame<'a> {
 fn add_position(ballot: Ballot, sequence: u64, frame: &mut Vec<u8>) {
     let position = Position { ballot: ballot.into(), sequence: sequence.into() };
     frame.extend(position.as_bytes());
+}
+
+fn add_numbers(numbers: &[u64], frame: &mut Vec<u8>) {
+    numbers.iter().for_each(|number| frame.extend(number.to_le_bytes()));
 }

@@ -1,7 +1,7 @@
 //! Frames of receivers: the streams that they are offered, and how far they have come.
 
 use super::lists::{BallotEntry, RunEntry, bounded, flag};
-use super::{Consumption, Registered, Run, StoreState};
+use super::{Consumption, POSITIONS_MAX, Registered, Run, StoreState};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
@@ -18,6 +18,9 @@ pub struct StoreOffer {
     pub consumption: Option<Consumption>,
     /// The receiver was away for longer than registrations live, and has not come back yet.
     pub is_expired: bool,
+    /// The life in which the receiver has reported that; if it is not registered, the latest life
+    /// of all receivers of the stream whose registrations have ended.
+    pub life: u64,
     /// Number of the current run's first message on its topic.
     pub number: u64,
     /// Sequence of the first message that the store wrote at the asked time or later, its next
@@ -62,7 +65,8 @@ pub(super) struct ConsumedBody {
     pub(super) consumption: ConsumptionEntry,
 }
 
-/// A registered receiver, in frames from it, records and checkpoints.
+/// A registered receiver, in records and checkpoints of builds before version 5, and in front of
+/// its life.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct RegisteredBody {
@@ -71,6 +75,36 @@ pub(super) struct RegisteredBody {
     pub(super) is_expired: u8,
     pub(super) reserved: [u8; 6],
     pub(super) heard_unix_ns: U64,
+}
+
+/// A registered receiver and its life, in frames, records and checkpoints.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct RegistrationBody {
+    pub(super) registered: RegisteredBody,
+    pub(super) life: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct DetachBody {
+    pub(super) receiver: U64,
+    pub(super) life: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct FetchPositionsBody {
+    pub(super) token: U64,
+    pub(super) receiver: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct FetchedPositionsBody {
+    pub(super) token: U64,
+    pub(super) next_receiver: U64,
+    pub(super) count: U32,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
@@ -86,6 +120,7 @@ pub(super) struct OfferBody {
     pub(super) number: U64,
     pub(super) since: U64,
     pub(super) until: U64,
+    pub(super) life: U64,
 }
 
 impl From<Consumption> for ConsumptionEntry {
@@ -142,6 +177,55 @@ impl RegisteredBody {
     }
 }
 
+impl From<Registered> for RegistrationBody {
+    fn from(it: Registered) -> Self {
+        Self { registered: it.into(), life: it.life.into() }
+    }
+}
+
+impl RegistrationBody {
+    pub(super) fn read(self) -> Option<Registered> {
+        Some(Registered { life: bounded(self.life)?, ..self.registered.read()? })
+    }
+}
+
+/// Appends the positions of `receivers`, and from which receiver on to ask next; 0 for none.
+pub(super) fn add_positions(
+    (token, next_receiver): (u64, u64),
+    receivers: &[Registered],
+    frame: &mut Vec<u8>,
+) {
+    let receivers = &receivers[..receivers.len().min(POSITIONS_MAX)];
+    let body = FetchedPositionsBody {
+        token: token.into(),
+        next_receiver: next_receiver.into(),
+        count: (receivers.len() as u32).into(),
+    };
+    frame.extend(body.as_bytes());
+    receivers.iter().for_each(|it| frame.extend(RegistrationBody::from(*it).as_bytes()));
+}
+
+/// Token and receiver to ask for next, and positions in ascending order of their receivers.
+type Positions = ((u64, u64), Vec<Registered>);
+
+/// The positions at the front of `bytes`, and the rest.
+pub(super) fn positions(bytes: &[u8]) -> Option<(Positions, &[u8])> {
+    let (head, rest) = FetchedPositionsBody::read_from_prefix(bytes).ok()?;
+    let count = head.count.get() as usize;
+    // Checked before memory is taken.
+    if count > POSITIONS_MAX {
+        return None;
+    }
+    let (entries, rest) = <[RegistrationBody]>::ref_from_prefix_with_elems(rest, count).ok()?;
+    let receivers: Vec<Registered> =
+        entries.iter().map(|it| it.read()).collect::<Option<Vec<_>>>()?;
+    let next_receiver = head.next_receiver.get();
+    let ascend = receivers.windows(2).all(|pair| pair[0].receiver < pair[1].receiver);
+    let goes_on = receivers.last().is_none_or(|last| last.receiver < next_receiver);
+    let is_list = ascend && (goes_on || next_receiver == 0);
+    is_list.then_some((((head.token.get(), next_receiver), receivers), rest))
+}
+
 impl StoreOffer {
     pub(super) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (head, rest) = OfferBody::read_from_prefix(bytes).ok()?;
@@ -151,9 +235,19 @@ impl StoreOffer {
         let (token, number) = (head.token.get(), bounded(head.number)?);
         let (since, until) = (bounded(head.since)?, bounded(head.until)?);
         let (is_live, has_left) = (head.is_live != 0, head.has_left != 0);
-        let is_expired = head.is_expired != 0;
-        let offer =
-            Self { token, is_live, has_left, consumption, is_expired, number, since, until, state };
+        let (is_expired, life) = (head.is_expired != 0, bounded(head.life)?);
+        let offer = Self {
+            token,
+            is_live,
+            has_left,
+            consumption,
+            is_expired,
+            life,
+            number,
+            since,
+            until,
+            state,
+        };
         Some((offer, rest))
     }
 
@@ -169,6 +263,7 @@ impl StoreOffer {
             number: self.number.into(),
             since: self.since.into(),
             until: self.until.into(),
+            life: self.life.into(),
         };
         bytes.extend(head.as_bytes());
         self.state.write(bytes);

@@ -4,11 +4,12 @@ use super::administration::{
     ChallengeBody, DeregisterBody, DeregisteredBody, InspectBody, InspectedBody, ReceiverEntry,
     ReportEntry,
 };
-use super::checkpoint::{IndexEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry};
+use super::checkpoint::{IndexEntry, LifeEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry};
 use super::frame::{BeginBody, Position, StableBody};
 use super::lists::{BallotEntry, RunEntry};
 use super::offer::{
-    AttachBody, ConsumedBody, ConsumptionEntry, OfferBody, RegisteredBody, StreamsBody,
+    AttachBody, ConsumedBody, ConsumptionEntry, DetachBody, FetchPositionsBody,
+    FetchedPositionsBody, OfferBody, RegisteredBody, RegistrationBody, StreamsBody,
 };
 use super::state::StateBody;
 use super::*;
@@ -53,6 +54,11 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
     same!(RegisteredBody: consumed, is_non_blocking, is_expired, reserved, heard_unix_ns);
+    same!(RegistrationBody: registered, life);
+    same!(DetachBody: receiver, life);
+    same!(FetchPositionsBody: token, receiver);
+    same!(FetchedPositionsBody: token, next_receiver, count);
+    same!(LifeEntry: ended);
     same!(InspectBody: token, receiver, stream, reserved);
     same!(DeregisterBody: nonce, token, receiver, subject, reserved, proof);
     same!(ChallengeBody: token, nonce);
@@ -69,7 +75,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(SpanEntry: first, end, marks, is_moved, reserved);
     same!(MarkEntry: sequence, position, bytes, journal_bytes, unix_ns);
     same!(OfferBody: is_registered, is_live, has_left, is_expired, reserved, token, consumption,
-        number, since, until);
+        number, since, until, life);
 }
 
 #[test]
@@ -80,6 +86,7 @@ fn the_page_states_the_numbers_of_the_code() {
         ("STORES_MAX", STORES_MAX as u64),
         ("STORE_NAME_MAX", STORE_NAME_MAX as u64),
         ("RUNS_MAX", RUNS_MAX as u64),
+        ("POSITIONS_MAX", POSITIONS_MAX as u64),
         ("DEREGISTER_PROOF", DEREGISTER_PROOF as u64),
         ("CHECKPOINT_VERSION", u64::from(CHECKPOINT_VERSION)),
     ];

@@ -1,7 +1,7 @@
 //! Records of a store's log, as its journal keeps them.
 
 use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
-use super::offer::{ConsumedBody, RegisteredBody};
+use super::offer::{ConsumedBody, RegisteredBody, RegistrationBody};
 use super::{Ballot, Members, Registered, Run};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
@@ -169,7 +169,9 @@ mod kind {
     pub(super) const MOVED: u8 = 11;
     pub(super) const COPIED: u8 = 12;
     pub(super) const PACED: u8 = 13;
-    pub(super) const CONSUMED: u8 = 14;
+    /// Read, and not written any more.
+    pub(super) const CONSUMED_WITHOUT_LIFE: u8 = 14;
+    pub(super) const CONSUMED: u8 = 15;
 }
 
 impl<'a> LogRecord<'a> {
@@ -242,13 +244,9 @@ impl<'a> LogRecord<'a> {
                 let (first, rest) = number()?;
                 (Self::Trimmed { stream, first }, rest)
             }
-            kind::CONSUMED_WITHOUT_FLAGS => {
-                let (body, rest) = ConsumedBody::read_from_prefix(rest).ok()?;
-                (Self::Consumed { stream, registered: body.registered()? }, rest)
-            }
-            kind::CONSUMED => {
-                let (body, rest) = RegisteredBody::read_from_prefix(rest).ok()?;
-                (Self::Consumed { stream, registered: body.read()? }, rest)
+            kind::CONSUMED_WITHOUT_FLAGS | kind::CONSUMED_WITHOUT_LIFE | kind::CONSUMED => {
+                let (registered, rest) = registered(*kind, rest)?;
+                (Self::Consumed { stream, registered }, rest)
             }
             kind::DETACHED => {
                 let (receiver, rest) = U64::read_from_prefix(rest).ok()?;
@@ -321,7 +319,7 @@ impl<'a> LogRecord<'a> {
             }
             Self::Consumed { registered, .. } => {
                 head(kind::CONSUMED);
-                bytes.extend(RegisteredBody::from(*registered).as_bytes());
+                bytes.extend(RegistrationBody::from(*registered).as_bytes());
             }
             Self::Detached { receiver, .. } => {
                 head(kind::DETACHED);
@@ -334,4 +332,18 @@ impl<'a> LogRecord<'a> {
         }
         &[]
     }
+}
+
+/// The receiver in a record of this kind, and the rest.
+fn registered(kind: u8, bytes: &[u8]) -> Option<(Registered, &[u8])> {
+    if kind == kind::CONSUMED_WITHOUT_FLAGS {
+        let (body, rest) = ConsumedBody::read_from_prefix(bytes).ok()?;
+        return Some((body.registered()?, rest));
+    }
+    if kind == kind::CONSUMED_WITHOUT_LIFE {
+        let (body, rest) = RegisteredBody::read_from_prefix(bytes).ok()?;
+        return Some((body.read()?, rest));
+    }
+    let (body, rest) = RegistrationBody::read_from_prefix(bytes).ok()?;
+    Some((body.read()?, rest))
 }

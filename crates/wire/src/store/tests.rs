@@ -19,7 +19,7 @@ fn consumption() -> Consumption {
 }
 
 fn registered(receiver: u64, is_non_blocking: bool) -> Registered {
-    Registered { is_non_blocking, ..Registered::new(receiver, consumption()) }
+    Registered { is_non_blocking, life: 8, ..Registered::new(receiver, consumption()) }
 }
 
 fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'a>> {
@@ -42,6 +42,7 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
         has_left: true,
         consumption: Some(consumption),
         is_expired: true,
+        life: 9,
         number: 3,
         since: 4,
         until: 6,
@@ -71,7 +72,6 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
         StoreFrame::Attach { receiver: 11, token: 12, since_unix_ns: 13, until_unix_ns: 14 },
         StoreFrame::Consumed(registered(11, false)),
         StoreFrame::Consumed(registered(12, true)),
-        StoreFrame::Detach { receiver: 11 },
         StoreFrame::Offer(StoreOffer { consumption: None, ..offer.clone() }),
         StoreFrame::Offer(offer),
         StoreFrame::Streams { incarnation: 1, token: 12, count: 2 },
@@ -92,6 +92,20 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
         StoreFrame::Challenge { token: 12, nonce: 1 << 100 },
         StoreFrame::Inspected(page()),
         StoreFrame::Deregistered { token: 12, outcome: DeregisterOutcome::NotPermitted },
+    ]
+}
+
+/// Frames about receivers, also between stores.
+fn frames_of_positions() -> [StoreFrame<'static>; 4] {
+    [
+        StoreFrame::Detach { receiver: 11, life: 9 },
+        StoreFrame::FetchPositions { token: 12, receiver: 11 },
+        StoreFrame::FetchedPositions { token: 12, next_receiver: 0, receivers: vec![] },
+        StoreFrame::FetchedPositions {
+            token: 12,
+            next_receiver: 13,
+            receivers: vec![registered(11, false), registered(12, true)],
+        },
     ]
 }
 
@@ -153,7 +167,8 @@ fn frames_are_read_as_they_were_written() {
     let bodies = [(1_700, b"first".as_slice()), (0, b""), (u64::MAX, b"third")];
     bodies.iter().for_each(|(unix_ns, body)| timed.add(*unix_ns, body));
     let mut bytes = Vec::new();
-    for frame in frames(writer.records(), timed.records()) {
+    let frames = frames(writer.records(), timed.records());
+    for frame in frames.into_iter().chain(frames_of_positions()) {
         frame.write(ADDRESS, &mut bytes);
         assert_eq!(StoreFrame::read(&bytes), Ok((ADDRESS, frame)));
     }
@@ -169,7 +184,8 @@ fn every_shortened_or_lengthened_frame_is_refused() {
     let mut timed = TimedRecordsWriter::default();
     timed.add(1_700, b"body");
     let mut bytes = Vec::new();
-    for frame in frames(writer.records(), timed.records()) {
+    let frames = frames(writer.records(), timed.records());
+    for frame in frames.into_iter().chain(frames_of_positions()) {
         frame.write(ADDRESS, &mut bytes);
         for length in 0..bytes.len() {
             // Messages may be fewer, but none may be cut.
@@ -298,13 +314,43 @@ fn records_are_read_as_they_were_written() {
 }
 
 #[test]
-fn receivers_that_were_registered_without_flags_are_read() {
-    let record = LogRecord::Consumed { stream: 3, registered: registered(11, false) };
+fn receivers_that_were_registered_without_flags_or_lives_are_read() {
+    let without_life = |is_non_blocking| {
+        let registered = Registered { life: 0, ..registered(11, is_non_blocking) };
+        LogRecord::Consumed { stream: 3, registered }
+    };
+    for (kind, absent, is_non_blocking) in [(8, 24, false), (14, 8, true)] {
+        let mut bytes = Vec::new();
+        without_life(is_non_blocking).write(&mut bytes);
+        bytes[0] = kind;
+        bytes.truncate(bytes.len() - absent);
+        assert_eq!(LogRecord::read(&bytes), Some(without_life(is_non_blocking)));
+    }
+}
+
+#[test]
+fn positions_that_lie_are_refused() {
+    let refused = |next_receiver, receivers: &[u64]| {
+        let receivers = receivers.iter().map(|it| registered(*it, false)).collect();
+        let mut bytes = Vec::new();
+        StoreFrame::FetchedPositions { token: 1, next_receiver, receivers }
+            .write(ADDRESS, &mut bytes);
+        StoreFrame::read(&bytes).is_err()
+    };
+    assert!(!refused(0, &[3, 4]) && !refused(5, &[3, 4]) && !refused(9, &[]));
+    assert!(refused(0, &[4, 3]), "they do not ascend");
+    assert!(refused(0, &[4, 4]), "one twice");
+    assert!(refused(4, &[3, 4]), "the next page would begin with the last one of this page");
+    let all: Vec<u64> = (0..POSITIONS_MAX as u64).collect();
+    assert!(!refused(0, &all));
     let mut bytes = Vec::new();
-    record.write(&mut bytes);
-    bytes[0] = 8;
-    bytes.truncate(bytes.len() - 16);
-    assert_eq!(LogRecord::read(&bytes), Some(record));
+    let receivers = all.iter().map(|it| registered(*it, false)).collect();
+    let frame = StoreFrame::FetchedPositions { token: 1, next_receiver: 0, receivers };
+    frame.write(ADDRESS, &mut bytes);
+    let count = STORE_HEADER + ADDRESS.topic.len() + 16;
+    bytes[count] += 1;
+    bytes.extend([0; 64]);
+    assert!(StoreFrame::read(&bytes).is_err(), "more than the most");
 }
 
 #[test]
@@ -328,6 +374,7 @@ fn stream() -> StreamCheckpoint<'static> {
         copied: Some(7),
         number: 4,
         is_receiver_paced: true,
+        ended_life: 6,
         members: members(),
         runs: runs(),
         receivers: vec![
@@ -367,14 +414,24 @@ fn entries_of_a_checkpoint_are_read_as_they_were_written() {
     for cut in behind..bytes.len() {
         assert_eq!(StreamPositions::read(&bytes[behind..cut]), None, "cut at {cut}");
     }
-    // Version 1 had no pacing behind the fixed part, and no flags behind receivers.
+    // Version 2 had no lives behind the pacing and behind receivers.
     bytes.truncate(behind);
+    for end in [behind, behind - 64] {
+        bytes.drain(end - 8..end);
+    }
+    bytes.drain(88..96);
+    let (read, rest) = StreamCheckpoint::read(&bytes, 2).expect("an entry");
+    let mut expected = StreamCheckpoint { ended_life: 0, ..stream() };
+    expected.receivers.iter_mut().for_each(|it| it.life = 0);
+    assert_eq!((read, rest.len()), (expected.clone(), 0));
+    // Version 1 had no pacing behind the fixed part, and no flags behind receivers.
+    let behind = bytes.len();
     for end in [behind, behind - 56] {
         bytes.drain(end - 16..end);
     }
     bytes.drain(80..88);
     let (read, rest) = StreamCheckpoint::read(&bytes, 1).expect("an entry");
-    let mut expected = StreamCheckpoint { is_receiver_paced: false, ..stream() };
+    expected.is_receiver_paced = false;
     expected.receivers[0].is_non_blocking = false;
     assert_eq!((read, rest.len()), (expected, 0));
 }
