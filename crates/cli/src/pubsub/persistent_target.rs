@@ -45,6 +45,7 @@ impl PersistentTarget {
         }
         let wanted = arguments.wait_subscribers.unwrap_or(0);
         while target.publisher.subscribers() < wanted && !stop() {
+            target.check()?;
             target.wait(refused);
         }
         Ok(target)

@@ -199,6 +199,12 @@ fn a_later_publisher_ends_the_one_with_its_id() {
     // Although it has nothing to send.
     first.until_err("another publisher has registered under the same id");
     first.finish().refused(1);
+    // Although it waits for subscribers.
+    let first = stage.start("pub orders --persistent 7 --stores a --wait-subscribers 1");
+    first.until_err("stores have accepted the publisher");
+    stage.run("pub orders hello --persistent 7 --stores a").good();
+    first.until_err("another publisher has registered under the same id");
+    first.finish().refused(1);
 }
 
 #[test]
