@@ -4,8 +4,9 @@ use crate::report::Form;
 use anyhow::{Context, bail};
 use lanecast_os::rewrite_file;
 use lanecast_report::{Report, Since, Source};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Files for the result.
@@ -41,7 +42,10 @@ pub(crate) struct Files(Vec<Open>);
 
 #[derive(Debug)]
 struct Open {
+    /// As it was given, for errors.
     path: PathBuf,
+    /// The file that `path` led to when it was opened: links may lead elsewhere by now.
+    place: PathBuf,
     form: FileForm,
     file: File,
     /// Whether it was made here and is still empty.
@@ -68,7 +72,9 @@ impl Files {
             // What is in it stays until there is something better.
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
             let file = file.with_context(|| format!("{} cannot be written", path.display()))?;
-            files.0.push(Open { path: path.clone(), form, file, is_new });
+            // Without a path, as for a pipe on standard output, its name has to do.
+            let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+            files.0.push(Open { path: path.clone(), place, form, file, is_new });
         }
         Ok(files)
     }
@@ -107,21 +113,27 @@ impl Open {
     /// Replaces a regular file as a whole, so that a full disk leaves the old one.
     fn replace(&mut self, text: &str) -> anyhow::Result<()> {
         if self.file.metadata()?.is_file() {
-            rewrite_file(&self.path, text.as_bytes())?;
+            rewrite_file(&self.place, text.as_bytes())?;
         } else {
             self.file.write_all(text.as_bytes())?;
         }
         self.is_new = false;
         Ok(())
     }
+
+    /// Whether the file still has its name.
+    fn is_in_place(&self) -> bool {
+        let (named, opened) = (self.place.symlink_metadata(), self.file.metadata());
+        let identity = |it: &Metadata| (it.dev(), it.ino());
+        named.is_ok_and(|named| opened.is_ok_and(|it| identity(&it) == identity(&named)))
+    }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if self.is_new {
-            // Made where a symbolic link led to, which stays.
-            let made = self.path.canonicalize();
-            let _ = std::fs::remove_file(made.as_ref().unwrap_or(&self.path));
+        // A link that led to the file stays, and so does another file that has its name by now.
+        if self.is_new && self.is_in_place() {
+            let _ = std::fs::remove_file(&self.place);
         }
     }
 }
@@ -198,6 +210,34 @@ mod tests {
         open().write(&[LINE.to_owned()]).unwrap();
         assert!(path("link.jsonl").is_symlink());
         assert_eq!(std::fs::read_to_string(path("made.jsonl")).unwrap(), format!("{LINE}\n"));
+    }
+
+    #[test]
+    fn a_link_that_leads_elsewhere_during_the_run_changes_and_removes_no_other_file() {
+        for result in [vec![], vec![LINE.to_owned()]] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = |name: &str| directory.path().join(name);
+            std::fs::write(path("old.jsonl"), "old").unwrap();
+            std::os::unix::fs::symlink("made.jsonl", path("link.jsonl")).unwrap();
+            let files = Files::open(&[path("link.jsonl")], Times::One).unwrap();
+            std::fs::remove_file(path("link.jsonl")).unwrap();
+            std::os::unix::fs::symlink("old.jsonl", path("link.jsonl")).unwrap();
+            files.write(&result).unwrap();
+            assert_eq!(std::fs::read_to_string(path("old.jsonl")).unwrap(), "old");
+            let made = std::fs::read_to_string(path("made.jsonl")).ok();
+            assert_eq!(made, result.first().map(|line| format!("{line}\n")));
+        }
+    }
+
+    #[test]
+    fn a_file_that_took_the_name_of_an_empty_one_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let files = Files::open(&[path("new.jsonl")], Times::One).unwrap();
+        std::fs::write(path("another"), "another").unwrap();
+        std::fs::rename(path("another"), path("new.jsonl")).unwrap();
+        drop(files);
+        assert_eq!(std::fs::read_to_string(path("new.jsonl")).unwrap(), "another");
     }
 
     #[test]
