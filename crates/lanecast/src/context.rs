@@ -408,7 +408,7 @@ impl Builder {
         let um_application = self.um_application.clone();
         let mut config = Config { um_application, ..Config::default() };
         if self.files.is_empty() {
-            match std::env::var_os(FILE_VARIABLE) {
+            match std::env::var_os(FILE_VARIABLE).filter(|path| !path.is_empty()) {
                 Some(path) => layers::apply_file(&mut config, Path::new(&path))?,
                 None if Path::new("lanecast.toml").exists() => {
                     layers::apply_file(&mut config, Path::new("lanecast.toml"))?;

@@ -16,6 +16,8 @@ const PREFIX: &str = "LANECAST_";
 /// The variable with this prefix for the content commands that is no setting: a password does not
 /// belong into a configuration file.
 const PASSWORD_VARIABLE: &str = "LANECAST_PASSWORD";
+/// The variable that shells set to nothing where they cannot unset it.
+const SERVER_VARIABLE: &str = "LANECAST_SERVER";
 
 /// Part of the error of a file that is not TOML, in programs that read no others.
 const HINT: &str = if cfg!(feature = "um") {
@@ -124,6 +126,9 @@ pub(crate) fn apply_variables(
         let Some(value) = value.to_str() else {
             return Err(ConfigError::NotUnicode { place: name.into_owned() });
         };
+        if name == SERVER_VARIABLE && value.is_empty() {
+            continue;
+        }
         settings::set(config, &key, value, &name)?;
     }
     Ok(())

@@ -152,9 +152,8 @@ const SERVER: Setting = Setting {
     about: "The content server of the commands query, watch and delete, and of pub and sub with \
             --server, where the command line names none. Without one it is 127.0.0.1:9007.",
     set: |config, text| {
-        if text.is_empty() {
-            return Err("the address is empty".to_owned());
-        }
+        // As an empty variable is taken for one that is not set.
+        let text = if text.is_empty() { "none" } else { text };
         config.server = value::optional(text, |text| Ok(text.to_owned()))?;
         Ok(())
     },

@@ -75,8 +75,8 @@ pub(crate) struct ServerArgs {
     /// (server = "HOST:PORT"), or 127.0.0.1:9007]; tcps://HOST:PORT is one that is only to be
     /// spoken to with --ca
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
-    #[arg(env = VARIABLE, value_parser = address)]
-    server: Option<Option<ServerAddress>>,
+    #[arg(env = VARIABLE, value_parser = named_server)]
+    server: Option<Option<NamedServer>>,
 
     /// The client's name; two connected clients cannot share one
     #[arg(long, value_name = "NAME", default_value = "")]
@@ -103,31 +103,52 @@ pub(crate) struct ServerArgs {
     certificate_key: Option<PathBuf>,
 }
 
+/// The value of `--server`, or of its variable.
+#[derive(Clone, Debug)]
+enum NamedServer {
+    /// As if there were neither.
+    None,
+    At(ServerAddress),
+}
+
 /// The value of `--server`, which a message behind the option is taken for.
-fn address(text: &str) -> Result<ServerAddress, String> {
-    ServerAddress::from_str(text).map_err(|error| {
+fn named_server(text: &str) -> Result<NamedServer, String> {
+    if is_none(text) {
+        return Ok(NamedServer::None);
+    }
+    let address = ServerAddress::from_str(text).map_err(|error| {
         format!("{error}; without a value --server stands last, behind the topic and messages")
-    })
+    });
+    address.map(NamedServer::At)
+}
+
+/// Whether it names no server, in a variable as in the setting.
+fn is_none(text: &str) -> bool {
+    text.is_empty() || text == "none"
 }
 
 impl ServerArgs {
     /// Whether a server was named.
     pub(crate) const fn is_named(&self) -> bool {
-        self.server.is_some()
+        matches!(self.server, Some(None | Some(NamedServer::At(_))))
     }
 
     /// Names the default server, unless another was named.
     pub(crate) fn name_default(&mut self) {
-        self.server.get_or_insert(None);
+        if !self.is_named() {
+            self.server = Some(None);
+        }
     }
 
     /// The server that was named: by the option, else by the variable, else by the configuration
     /// file.
     fn address(&self) -> anyhow::Result<ServerAddress> {
-        if let Some(Some(server)) = &self.server {
+        if let Some(Some(NamedServer::At(server))) = &self.server {
             return Ok(server.clone());
         }
-        if let Ok(text) = std::env::var(VARIABLE) {
+        if let Ok(text) = std::env::var(VARIABLE)
+            && !is_none(&text)
+        {
             return text.parse().with_context(|| VARIABLE);
         }
         let config = Context::builder().config()?;

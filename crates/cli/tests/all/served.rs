@@ -315,6 +315,33 @@ fn the_configuration_file_names_the_server() {
 }
 
 #[test]
+fn an_environment_without_a_server_names_none() {
+    let stage = Stage::new();
+    stage.write("lanecast.toml", "server = \"127.0.0.1:1\"\n");
+    let run = |line: &str, server: &str| {
+        let mut command = stage.lanecast(line);
+        command.env("LANECAST_SERVER", server);
+        Run::start(command).finish()
+    };
+    for none in ["", "none"] {
+        let published = run("pub a hello", none);
+        published.good();
+        assert!(published.err.contains("0 subscribers"), "{none:?}: {}", published.err);
+    }
+    // An empty variable leaves the file its word; the setting's own word for none does not.
+    for line in ["query a --server", "query a"] {
+        let queried = run(line, "");
+        assert!(queried.refused(1).contains("127.0.0.1:1:"), "{line}: {}", queried.err);
+    }
+    assert!(run("config", "").good().contains("\nserver = \"127.0.0.1:1\"\n"));
+    assert!(run("config", "none").good().contains("\nserver = \"none\"\n"));
+    // An empty name of a configuration file is none as well.
+    let mut command = stage.lanecast("config");
+    command.env("LANECAST_CONFIG", "");
+    assert!(Run::start(command).finish().good().contains("\nserver = \"127.0.0.1:1\"\n"));
+}
+
+#[test]
 fn the_environment_names_the_server_of_both_sides() {
     let stage = Stage::new();
     let (server, at) = start(&stage);

@@ -43,12 +43,18 @@ fn the_content_server_is_a_setting_as_others() {
     let text = "server = \"10.0.0.1:9007\"\n[shm]\nwindow = \"4MiB\"\n";
     let mut config = apply("server.toml", text).unwrap();
     assert_eq!(config.server.as_deref(), Some("10.0.0.1:9007"));
-    for (value, server) in [("10.0.0.2:9007", Some("10.0.0.2:9007")), ("none", None)] {
+    let address = "10.0.0.2:9007";
+    for (value, server) in [("", "10.0.0.1:9007"), (address, address), ("", address)] {
+        let variable = [("LANECAST_SERVER".into(), value.into())];
+        apply_variables(&mut config, variable.into_iter()).unwrap();
+        assert_eq!(config.server.as_deref(), Some(server), "{value:?}");
+    }
+    for (value, server) in [("none", None), ("", None)] {
         let variable = [("LANECAST_SERVER".into(), value.into())];
         apply_variables(&mut config, variable.into_iter()).unwrap();
         assert_eq!(config.server.as_deref(), server);
     }
-    assert!(apply("server.toml", "server = \"\"\n").unwrap_err().contains("the address is empty"));
+    assert_eq!(apply("server.toml", "server = \"\"\n").unwrap().server, None);
 }
 
 #[test]
