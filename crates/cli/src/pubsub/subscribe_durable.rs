@@ -24,9 +24,11 @@ struct Listener<'a> {
     topic: &'a str,
     received: Received<'a>,
     news: StoreNews,
-    /// Sequence after the last message of each source that was printed since the last
-    /// acknowledgement.
+    /// Sequence after the last message of each source that was printed, or told as lost, since the
+    /// last acknowledgement.
     printed: BTreeMap<u64, u64>,
+    /// Sequence of the first message of each source that came at the end and was not printed.
+    unprinted: BTreeMap<u64, u64>,
     /// Messages are missing, or were no part of the stream.
     has_lost: bool,
     body: Vec<u8>,
@@ -37,14 +39,7 @@ pub(super) fn run(arguments: &SubArgs, session: u64) -> anyhow::Result<ExitCode>
     let context = arguments.shared.way.outward()?;
     let topic = arguments.topics().first().copied().unwrap_or_default();
     let mut feed = arguments.durable.subscriber(&context, topic, session)?;
-    let mut listener = Listener {
-        topic,
-        received: Received::new(arguments),
-        news: StoreNews::new(arguments.shared.quiet),
-        printed: BTreeMap::new(),
-        has_lost: false,
-        body: Vec::new(),
-    };
+    let mut listener = Listener::new(arguments, topic);
     let mut refused = RefusedHosts::new();
     let mut is_registered = false;
     while !stop() && listener.received.left() > 0 {
@@ -64,7 +59,8 @@ pub(super) fn run(arguments: &SubArgs, session: u64) -> anyhow::Result<ExitCode>
         }
         feed.wait_at_most(work, CHECK_INTERVAL);
     }
-    let is_known = arguments.durable.is_replay() || feed.wait_acknowledged(ACKNOWLEDGEMENT, |_| {});
+    let is_known = arguments.durable.is_replay()
+        || feed.wait_acknowledged(ACKNOWLEDGEMENT, |event| listener.handle_at_end(event));
     if !is_known {
         let no_answer = listener.news.no_answer();
         warn(&format!(
@@ -75,7 +71,19 @@ pub(super) fn run(arguments: &SubArgs, session: u64) -> anyhow::Result<ExitCode>
     Ok(ExitCode::from(if listener.has_lost || !is_known { INCOMPLETE } else { 0 }))
 }
 
-impl Listener<'_> {
+impl<'a> Listener<'a> {
+    fn new(arguments: &'a SubArgs, topic: &'a str) -> Self {
+        Self {
+            topic,
+            received: Received::new(arguments),
+            news: StoreNews::new(arguments.shared.quiet),
+            printed: BTreeMap::new(),
+            unprinted: BTreeMap::new(),
+            has_lost: false,
+            body: Vec::new(),
+        }
+    }
+
     /// Prints a run of events, no more messages than are asked for, and acknowledges them when the
     /// reader of the output has them; returns the number of events.
     fn take(&mut self, feed: &mut DurableSubscriber) -> anyhow::Result<usize> {
@@ -122,21 +130,50 @@ impl Listener<'_> {
             }
             ReceiverEvent::Lost { source, first, count, why } => {
                 self.lost(&stream(source), first, count, why.describe());
+                // Told once: the next run goes on behind them.
+                self.printed.insert(source, first.saturating_add(count));
             }
             ReceiverEvent::UnkeptLost { session, first, count } => {
                 self.lost(&unkept(session), first, count, "no store keeps them");
             }
             ReceiverEvent::Discarded { source, first, count } => {
-                self.has_lost = true;
                 // What comes next takes their place.
                 self.printed.entry(source).and_modify(|next| *next = first.min(*next));
-                let (topic, stream) = (self.topic, stream(source));
-                let messages = counted(count, "message");
-                warn(&format!(
-                    "{messages} of {topic} from {stream}, from {first} on, were printed, and are \
-                     void: their publisher died before they were stable"
-                ));
+                self.discarded(source, first, count);
             }
+            other => self.handle_store(other),
+        }
+        Ok(())
+    }
+
+    /// Handles an event that comes when no more messages are to be printed. They are not
+    /// acknowledged: the next run prints them, and tells of those that are lost among them.
+    fn handle_at_end(&mut self, event: ReceiverEvent<'_>) {
+        match event {
+            ReceiverEvent::Message(message) => {
+                self.unprinted.entry(message.source()).or_insert(message.sequence());
+            }
+            ReceiverEvent::Lost { source, first, .. } => {
+                self.unprinted.entry(source).or_insert(first);
+            }
+            ReceiverEvent::Discarded { source, first, count } => {
+                let end = first.saturating_add(count);
+                // Those that follow in their place are not printed either.
+                let unprinted = self.unprinted.insert(source, first).unwrap_or(end);
+                if first < unprinted {
+                    self.discarded(source, first, unprinted.min(end) - first);
+                } else {
+                    self.unprinted.insert(source, unprinted);
+                }
+            }
+            ReceiverEvent::Joined { .. } | ReceiverEvent::Left { .. } => {}
+            ReceiverEvent::Unkept { .. } | ReceiverEvent::UnkeptLost { .. } => {}
+            other => self.handle_store(other),
+        }
+    }
+
+    fn handle_store(&mut self, event: ReceiverEvent<'_>) {
+        match event {
             ReceiverEvent::Waiting { silent } => {
                 let words = silent_words(&silent);
                 self.news.wait(silent, words);
@@ -148,7 +185,16 @@ impl Listener<'_> {
             }
             _ => {}
         }
-        Ok(())
+    }
+
+    fn discarded(&mut self, source: u64, first: u64, count: u64) {
+        self.has_lost = true;
+        let (topic, stream) = (self.topic, stream(source));
+        let messages = counted(count, "message");
+        warn(&format!(
+            "{messages} of {topic} from {stream}, from {first} on, were printed, and are void: \
+             their publisher died before they were stable"
+        ));
     }
 
     fn print(&mut self, bytes: &[u8], origin: impl FnOnce() -> Origin) -> anyhow::Result<()> {
@@ -191,21 +237,20 @@ mod tests {
         arguments: SubArgs,
     }
 
+    const LINE: [&str; 5] = ["sub", "orders", "--durable", "9", "--quiet"];
+
     #[test]
     fn lost_and_void_messages_count_and_void_ones_are_not_acknowledged() {
-        let Line { arguments } = Line::parse_from(["sub", "orders", "--durable", "9", "--quiet"]);
+        let Line { arguments } = Line::parse_from(LINE);
         let listener = || Listener {
-            topic: "orders",
-            received: Received::new(&arguments),
-            news: StoreNews::new(true),
             printed: BTreeMap::from([(7, 5)]),
-            has_lost: false,
-            body: Vec::new(),
+            ..Listener::new(&arguments, "orders")
         };
         let (source, first, count, why) = (7, 5, 2, DurableLoss::Expired);
         let mut lost = listener();
         lost.handle(ReceiverEvent::Lost { source, first, count, why }).unwrap();
-        assert!(lost.has_lost && lost.printed[&7] == 5);
+        // A loss that is told is done with, or each run would tell it again.
+        assert!(lost.has_lost && lost.printed[&7] == 7);
         let mut unkept = listener();
         unkept.handle(ReceiverEvent::UnkeptLost { session: 1, first, count }).unwrap();
         assert!(unkept.has_lost);
@@ -215,5 +260,30 @@ mod tests {
         let next = PersistentMessage::new(7, 3, b"another", false);
         void.handle(ReceiverEvent::Message(next)).unwrap();
         assert_eq!((void.printed[&7], void.received.left()), (4, u64::MAX));
+    }
+
+    #[test]
+    fn at_the_end_void_messages_count_if_they_were_printed() {
+        let Line { arguments } = Line::parse_from(LINE);
+        let listener = || Listener::new(&arguments, "orders");
+        let message = |number| PersistentMessage::new(7, number, b"late", false);
+        let void = |first, count| ReceiverEvent::Discarded { source: 7, first, count };
+
+        let mut printed = listener();
+        printed.handle_at_end(void(3, 2));
+        assert!(printed.has_lost);
+        // Its successors are not printed, and can be void as well.
+        printed.has_lost = false;
+        printed.handle_at_end(ReceiverEvent::Message(message(3)));
+        printed.handle_at_end(void(3, 1));
+        assert!(!printed.has_lost && printed.unprinted[&7] == 3);
+
+        let mut late = listener();
+        late.handle_at_end(ReceiverEvent::Message(message(5)));
+        late.handle_at_end(void(6, 2));
+        assert!(!late.has_lost && late.unprinted[&7] == 5);
+        late.handle_at_end(void(4, 2));
+        assert!(late.has_lost && late.unprinted[&7] == 4);
+        assert!(late.printed.is_empty(), "what was not printed is not acknowledged");
     }
 }

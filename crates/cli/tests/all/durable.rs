@@ -190,6 +190,55 @@ fn messages_that_are_not_stable_and_stores_that_are_missing_are_told() {
 }
 
 #[test]
+fn a_loss_is_told_once() {
+    let stage = Stage::new();
+    let store = "store a --data a.data --keep-topic orders=1ms --keep-unconsumed 0";
+    let store = stage.start(store);
+    store.until_out("store a");
+    let sub = "sub orders --durable 99 --stores a";
+    let first = stage.start(&format!("{sub} --count 1"));
+    first.until_err("stores have accepted the subscriber");
+    let publisher = "pub orders --persistent 7 --stores a";
+    stage.run(&format!("{publisher} one --wait-subscribers 1")).good();
+    assert_eq!(first.finish().good(), "one\n");
+    // So long that the store looks at the age of each.
+    let line = "x".repeat(70_000);
+    stage.write("orders", format!("{line}\n{line}\n{line}\n"));
+    stage.run(&format!("{publisher} --from-file orders")).good();
+    wait_for("the store to give up messages", || {
+        let look: Value = serde_json::from_str(&stage.run("store ls --json").good()).unwrap();
+        (look["streams"][0]["reports"][0]["first"] == 3).then_some(())
+    });
+    let second = stage.run(&format!("{sub} --until 3"));
+    let text = "lost 2 messages of orders from persistent:7, 1 to 2: no store keeps them any more";
+    assert!(second.refused(3).contains(text), "{}", second.err);
+    let third = stage.run(&format!("{sub} --until 3"));
+    assert_eq!(third.good(), "");
+    assert!(!third.err.contains("lost"), "{}", third.err);
+}
+
+#[test]
+fn a_store_that_ends_before_it_knows_what_was_printed_is_told() {
+    let stage = Stage::new();
+    let stores = stores(&stage, &["a"]);
+    let mut sub = stage.lanecast("sub orders --durable 99 --stores a --count 2");
+    sub.env("LANECAST_PERSISTENCE__RETRY", "20ms");
+    let sub = Run::start(sub);
+    sub.until_err("stores have accepted the subscriber");
+    let pub_line = "pub orders --persistent 7 --stores a --wait-subscribers 1";
+    let mut publisher = stage.start(pub_line);
+    publisher.feed("one\n");
+    until_acknowledged(&stage, 1);
+    stores[0].signal("STOP");
+    publisher.feed("two\n");
+    sub.until_out("one\ntwo\n");
+    sub.until_err("store a does not answer");
+    stores[0].signal("CONT");
+    sub.finish().good();
+    publisher.finish().good();
+}
+
+#[test]
 fn a_later_publisher_ends_the_one_with_its_id() {
     let stage = Stage::new();
     let _stores = stores(&stage, &["a"]);
