@@ -228,7 +228,10 @@ impl<T> Consumer<T> {
             return true;
         }
         self.mark = self.gates.mark(self.at);
-        self.mark.is_some() && self.ring.written() <= self.at && !self.is_closed()
+        // Values that a stride holds back are read in time only by ends that may pull them; the
+        // others must not go beyond the ends that they follow, however much is written.
+        let held_back = self.pull_after.is_some() && self.ring.written() > self.at;
+        self.mark.is_some() && !held_back && !self.is_closed()
     }
 
     /// The word to sleep on after [`mark`](Self::mark); `None` if the stream has ended.

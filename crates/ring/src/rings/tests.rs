@@ -41,6 +41,37 @@ fn a_consumer_never_overtakes_its_upstream() {
     assert!(producer.try_claim(4).is_some_and(|claim| claim.len() == 3));
 }
 
+/// The values of a stride that is not full are no work for a consumer that has to follow another:
+/// it sleeps until that one has read them.
+#[test]
+fn a_follower_sleeps_while_its_upstream_has_values_to_read() {
+    for fills in [2, 4] {
+        let mut build = single_producer(8, || 0).unwrap().stride(4, Duration::from_secs(3600));
+        let mut slow = build.consumer().unwrap();
+        let mut fast = build.after(&[&slow]).unwrap();
+        let mut producer = build.producer().unwrap();
+        (0..fills).for_each(|value| producer.push(value).unwrap());
+        assert!(fast.mark() && fast.word().is_some(), "nothing to read after {fills}");
+        (fills..4).for_each(|value| producer.push(value).unwrap());
+        assert_eq!(values(&mut slow), [0, 1, 2, 3]);
+        assert!(!fast.mark(), "the other one has read");
+        assert_eq!(values(&mut fast), [0, 1, 2, 3]);
+    }
+}
+
+/// Workers follow a handler as consumers do.
+#[test]
+fn a_worker_that_follows_sleeps_while_its_upstream_has_values_to_read() {
+    let mut build = single_producer(8, || 0).unwrap().stride(4, Duration::from_secs(3600));
+    let mut slow = build.consumer().unwrap();
+    let mut share = build.shares(1, &[&slow]).unwrap().remove(0);
+    let mut producer = build.producer().unwrap();
+    (0..4).for_each(|value| producer.push(value).unwrap());
+    assert!(share.mark() && share.word().is_some(), "nothing to claim");
+    assert_eq!(values(&mut slow), [0, 1, 2, 3]);
+    assert!(!share.mark(), "the other one has read");
+}
+
 #[test]
 fn a_leaving_consumer_gates_no_producer() {
     let mut build = single_producer(4, || 0).unwrap();
