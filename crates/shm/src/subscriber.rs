@@ -6,6 +6,7 @@ use crate::image::Image;
 use crate::local_registry::LocalSubscriber;
 use crate::run::ShmRun;
 use crate::run_progress::Pending;
+use crate::stream_table::StreamTable;
 use crate::subscription::Subscription;
 use crate::wake_pipe::WakePipe;
 use crate::wake_signal::WakeSignal;
@@ -36,8 +37,10 @@ pub struct Subscriber {
     images: Vec<Image>,
     /// Index of the image polled first, which moves with every poll.
     turn: usize,
-    /// Sessions that have evicted this subscriber.
+    /// Sessions that have evicted this subscriber, and whose streams have all been left.
     evicted_from: Vec<u64>,
+    /// Sessions to join again, once their streams have all been left.
+    rejoining: Vec<u64>,
     subscription: Arc<Subscription>,
     signal: Arc<WakeSignal>,
     /// Epoch of `signal` up to which its causes are handled.
@@ -57,6 +60,7 @@ impl Subscriber {
             images: Vec::new(),
             turn: 0,
             evicted_from: Vec::new(),
+            rejoining: Vec::new(),
             waiter: Waiter::new(subscription.request.wait),
             signal: Arc::clone(subscription.signal()),
             subscription,
@@ -69,10 +73,26 @@ impl Subscriber {
 
     /// Joins the sessions that evicted this subscriber again, at their newest message.
     ///
-    /// Their streams are announced by new joined events.
+    /// Their streams are announced by new joined events. A session of which a stream's end is still
+    /// to be reported is joined again after that report.
     pub fn rejoin(&mut self) {
+        let evicted = self.images.iter().filter(|image| image.streams().was_evicted());
+        self.rejoining.extend(evicted.map(|image| image.streams().session()));
         self.remove_ended();
-        let sessions = core::mem::take(&mut self.evicted_from);
+        self.rejoining.append(&mut self.evicted_from);
+        self.join_again();
+    }
+
+    /// Joins the sessions again that the program asked for, but for those whose image is still
+    /// there: two images of one session would give each message twice.
+    #[cold]
+    fn join_again(&mut self) {
+        let has_image =
+            |session: &u64| self.images.iter().any(|image| image.streams().session() == *session);
+        let asked = core::mem::take(&mut self.rejoining);
+        let (waiting, sessions): (Vec<u64>, Vec<u64>) = asked.into_iter().partition(has_image);
+        self.rejoining = waiting;
+        self.evicted_from.retain(|session| !sessions.contains(session));
         self.subscription.join_states().retain(|session, _| !sessions.contains(session));
         self.local.rejoin(&sessions);
         self.domain.wake_conductor();
@@ -218,10 +238,14 @@ impl Subscriber {
     #[cold]
     #[inline(never)]
     fn remove_ended(&mut self) {
-        let evicted = self.images.iter().filter(|image| image.streams().was_evicted());
-        self.evicted_from.extend(evicted.map(|image| image.streams().session()));
+        let ended = self.images.iter().map(Image::streams).filter(|streams| streams.has_ended());
+        let evicted = ended.filter(|streams| streams.was_evicted());
+        self.evicted_from.extend(evicted.map(StreamTable::session));
         self.images.retain(|image| !image.streams().has_ended());
         self.watch_images();
+        if self.evicted_from.iter().any(|session| self.rejoining.contains(session)) {
+            self.join_again();
+        }
     }
 
     /// Sleeps until there is a message or another event, at most for `limit` and a tenth of a

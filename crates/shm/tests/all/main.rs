@@ -7,3 +7,4 @@ mod local_join;
 mod model;
 mod patterns;
 mod pipes;
+mod rejoin;
