@@ -356,11 +356,17 @@ impl Image {
         if self.reader.unreleased() > 0 {
             self.reader.release();
         }
-        let topics = self.reader.memory().ring().topics.load(Ordering::Relaxed);
-        topics as usize == self.streams.len()
+        self.topics() == self.streams.len()
             && !self.reader.is_closed()
             && !self.is_publisher_gone()
             && !self.reader.is_evicted()
+    }
+
+    /// Number of topics by the ring's count, which is untrusted.
+    #[inline]
+    fn topics(&self) -> usize {
+        let memory = self.reader.memory();
+        memory.ring().topics.load(Ordering::Relaxed).min(memory.limits().topics_max) as usize
     }
 
     /// Notes a change of the session, and reports it.
@@ -375,16 +381,16 @@ impl Image {
     #[cold]
     #[inline(never)]
     fn note_change(&mut self) {
-        if self.reader.is_evicted() {
+        // Topics are never taken back: a count that shrinks, or was raised for a moment, would hide
+        // later topics.
+        if self.reader.is_evicted() || self.topics() < self.streams.len() {
             return self.note_broken();
         }
-        let (closed, gone) = (self.reader.is_closed(), self.is_publisher_gone());
+        let end = end_reason(|| self.is_publisher_gone(), || self.reader.is_closed());
         self.streams.note_topics(&self.reader);
         // Peek again: everything committed before the end is visible by now.
-        match self.reader.peek() {
-            Next::Empty if closed => self.streams.note_end(&self.reader, CloseReason::Closed, None),
-            Next::Empty if gone => self.streams.note_end(&self.reader, CloseReason::Died, None),
-            _ => {}
+        if let (Next::Empty, Some(reason)) = (self.reader.peek(), end) {
+            self.streams.note_end(&self.reader, reason, None);
         }
     }
 
@@ -433,7 +439,7 @@ impl Image {
         if self.streams.has_events() {
             return None;
         }
-        let (expected, covered) = self.reader.prepare_sleep()?;
+        let (expected, covered) = self.reader.prepare_sleep(|| self.has_news())?;
         Some((&self.reader.memory().slot(self.reader.index()).wake, expected, covered))
     }
 
@@ -472,10 +478,8 @@ impl Image {
 
     /// Whether a poll has something to do.
     pub(crate) fn has_news(&self) -> bool {
-        let memory = self.reader.memory();
-        let topics = memory.ring().topics.load(Ordering::Relaxed).min(memory.limits().topics_max);
         self.streams.has_events()
-            || topics as usize != self.streams.len()
+            || self.topics() != self.streams.len()
             || self.is_publisher_gone()
             || self.reader.has_news()
     }
@@ -490,6 +494,19 @@ impl Drop for Image {
     fn drop(&mut self) {
         self.reader.leave();
     }
+}
+
+/// The reason of a session's end, if it has ended. Whether the publisher is gone is looked at first:
+/// one that closes and ends between the two looks has closed.
+fn end_reason(
+    is_gone: impl FnOnce() -> bool,
+    is_closed: impl FnOnce() -> bool,
+) -> Option<CloseReason> {
+    let is_gone = is_gone();
+    if is_closed() {
+        return Some(CloseReason::Closed);
+    }
+    is_gone.then_some(CloseReason::Died)
 }
 
 /// The message of `frame`, the next one of `reader` or of a walk from there on, in the ring.
@@ -509,3 +526,6 @@ fn message_in_place<'a>(
     let lease = Lease::until(reader.last_evicted(), reader.lease());
     Message::new(bytes, stream, number, lease)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -313,7 +313,7 @@ fn a_sleeping_reader_is_woken_by_the_close() {
 
 /// Sleeps once, as a subscriber does.
 fn sleep(reader: &Reader) {
-    if let Some((expected, _)) = reader.prepare_sleep() {
+    if let Some((expected, _)) = reader.prepare_sleep(|| reader.has_news()) {
         let memory = reader.memory();
         memory.sleep(&memory.slot(reader.index()).wake, expected, LONG);
     }

@@ -351,14 +351,15 @@ impl<M: Memory> RingReader<M> {
         self.memory.ring().state.load(Ordering::Acquire) == STATE_CLOSED
     }
 
-    /// Announces sleep; returns the slot's wake word's value, or `None` if there is work.
+    /// Announces sleep; returns the slot's wake word's value, or `None` if there is work, which
+    /// `has_news` tells after the announcement.
     ///
     /// After `Some` the caller sleeps on the word. In both cases it then calls
     /// [`cancel_sleep`](Self::cancel_sleep), unless an armed descriptor relies on the announcement:
     /// withdrawn between a commit and the writer's look at the sleepers, it would be missed. The
     /// flag tells whether the writer is sure to see the announcement; if not, the sleep must be
     /// short.
-    pub(crate) fn prepare_sleep(&self) -> Option<(u32, bool)> {
+    pub(crate) fn prepare_sleep(&self, has_news: impl FnOnce() -> bool) -> Option<(u32, bool)> {
         let slot = self.memory.slot(self.index);
         // Relaxed: the fence below orders this load before the `peek`, and a later wake-up changes
         // the word.
@@ -366,7 +367,7 @@ impl<M: Memory> RingReader<M> {
         self.announce_sleep();
         // PAIRS(asymmetric): sleepers, fence, commit here; commit, fence, sleepers in the writer.
         let covered = self.memory.heavy_fence();
-        if self.has_news() {
+        if has_news() {
             return None;
         }
         self.count_sleep();

@@ -158,7 +158,7 @@ fn a_reader_without_a_pipe_is_woken_in_the_slot_of_one_that_had_one() {
             taker.slot(0).pipe.store(0, Ordering::Relaxed);
             let mut reader = RingReader::join(Arc::clone(&taker), 0, LONGEST);
             while read(&mut reader, &taker.bodies).is_none() && !reader.is_closed() {
-                if let Some((expected, _)) = reader.prepare_sleep() {
+                if let Some((expected, _)) = reader.prepare_sleep(|| reader.has_news()) {
                     taker.sleep(&taker.slot(0).wake, expected, LONG);
                 }
                 reader.cancel_sleep();

@@ -8,3 +8,4 @@ mod model;
 mod patterns;
 mod pipes;
 mod rejoin;
+mod topic_count;
