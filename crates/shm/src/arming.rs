@@ -33,7 +33,8 @@ impl SeenValue {
 }
 
 /// Wakes the subscriber in slot `index`, whose wake word has changed: by its descriptor in this
-/// process, by the pipe of its descriptor in another, or by the word.
+/// process, by the pipe of its descriptor in another, or by the word. `signal_pipe` is told the
+/// pipe's number; 0 if there is none.
 pub(crate) fn wake_subscriber<M: Memory>(
     memory: &M,
     index: usize,
@@ -44,7 +45,7 @@ pub(crate) fn wake_subscriber<M: Memory>(
     // Relaxed: if it is this owner's number that is missed, the word wakes it; the last owner's is
     // gone, see PAIRS(announced).
     let pipe = slot.pipe.load(Ordering::Relaxed);
-    if pipe != 0 && signal_pipe(pipe) {
+    if signal_pipe(pipe) {
         return;
     }
     // The descriptor first: its owner waits, the thread that sleeps on the word need not exist.

@@ -5,7 +5,7 @@ use crate::error::JoinError;
 use crate::memory::Memory;
 use crate::slot_events::SlotEvents;
 use crate::wake_pipe::{OpenPipes, SlotPipes};
-use lanecast_base::sync::{AtomicU32, AtomicU64};
+use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
 use lanecast_base::{CacheFlush, Position};
 use lanecast_os::{MapMode, Mapping, MirroredMapping, barrier, futex};
 use lanecast_wire::shm::{
@@ -234,7 +234,8 @@ impl Memory for Segment {
 
     fn wake_slot(&self, index: usize) {
         arming::wake_subscriber(self, index, &self.events, |number| {
-            self.pipes.as_ref().is_some_and(|pipes| pipes.signal(index, number))
+            let has_owner = |slot| !self.slot(slot).lease.load(Ordering::Relaxed).is_multiple_of(2);
+            self.pipes.as_ref().is_some_and(|pipes| pipes.signal(index, number, has_owner))
         });
     }
 }

@@ -141,8 +141,14 @@ impl SlotPipes {
     }
 
     /// Makes the descriptor of the subscriber in slot `index`, with this pipe, readable; returns
-    /// whether that was possible.
-    pub(crate) fn signal(&self, index: usize, number: u64) -> bool {
+    /// whether that was possible. Number 0 is no pipe. `has_owner` tells whether a slot has a
+    /// subscriber.
+    pub(crate) fn signal(
+        &self,
+        index: usize,
+        number: u64,
+        has_owner: impl Fn(usize) -> bool,
+    ) -> bool {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, event)) = slots.get(&index)
             && *known == number
@@ -150,8 +156,12 @@ impl SlotPipes {
             event.signal();
             return true;
         }
-        // The pipe of the slot's last owner, which has left.
-        slots.remove(&index);
+        // The pipe of the slot's last owner, and those of others that have left: each holds a
+        // descriptor.
+        slots.retain(|&slot, _| slot != index && has_owner(slot));
+        if number == 0 {
+            return false;
+        }
         let Ok(event) = self.opened.get(number) else { return false };
         event.signal();
         slots.insert(index, (number, event));
@@ -178,16 +188,19 @@ mod tests {
         let slots = SlotPipes::new(Arc::new(OpenPipes::new(directory.path())));
         assert!(!is_readable(&event));
         for _ in 0..3 {
-            assert!(slots.signal(5, number));
+            assert!(slots.signal(5, number, |_| true));
         }
         assert!(is_readable(&event) && event.clear() && !event.clear());
         assert!(!is_readable(&event), "one clear takes all signals");
         drop((pipe, event));
         // The publisher has its own end: a write raises no signal, and finds nothing wrong.
-        assert!(slots.signal(5, number));
-        assert!(!slots.signal(4, number.wrapping_add(1)), "no such pipe");
-        assert!(!slots.signal(5, number.wrapping_add(1)), "no such pipe");
-        assert!(!slots.signal(5, number), "the name is gone, and the slot's end was closed");
+        assert!(slots.signal(5, number, |_| true));
+        assert!(!slots.signal(4, number.wrapping_add(1), |_| true), "no such pipe");
+        assert!(!slots.signal(5, number.wrapping_add(1), |_| true), "no such pipe");
+        assert!(
+            !slots.signal(5, number, |_| true),
+            "the name is gone, and the slot's end was closed"
+        );
     }
 
     #[test]
@@ -196,11 +209,27 @@ mod tests {
         let pipe = WakePipe::make(directory.path(), 0o600).unwrap();
         let slots = SlotPipes::new(Arc::new(OpenPipes::new(directory.path())));
         for _ in 0..20_000 {
-            assert!(slots.signal(0, pipe.number()));
+            assert!(slots.signal(0, pipe.number(), |_| true));
         }
         let event = pipe.event().unwrap();
         assert!(is_readable(&event) && event.clear());
         assert!(!is_readable(&event));
+    }
+
+    #[test]
+    fn pipes_of_subscribers_that_have_left_are_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let slots = SlotPipes::new(Arc::new(OpenPipes::new(directory.path())));
+        let open = || slots.slots.lock().unwrap().len();
+        let pipes = [(); 3].map(|()| WakePipe::make(directory.path(), 0o600).unwrap());
+        for (index, pipe) in pipes.iter().enumerate() {
+            assert!(slots.signal(index, pipe.number(), |_| true));
+        }
+        assert_eq!(open(), 3);
+        assert!(!slots.signal(1, 0, |_| true), "its next owner has none");
+        assert_eq!(open(), 2);
+        assert!(slots.signal(3, pipes[1].number(), |index| index != 0));
+        assert_eq!(open(), 2, "the owner of slot 0 has left");
     }
 
     #[test]
@@ -222,10 +251,10 @@ mod tests {
         let slots = SlotPipes::new(Arc::new(OpenPipes::new(directory.path())));
         let (file, target) = (pipe_path(directory.path(), 1), pipe_path(directory.path(), 2));
         std::fs::write(&file, b"kept").unwrap();
-        assert!(!slots.signal(0, 1));
+        assert!(!slots.signal(0, 1, |_| true));
         assert_eq!(std::fs::read(&file).unwrap(), b"kept");
         let real = WakePipe::make(directory.path(), 0o600).unwrap();
         std::os::unix::fs::symlink(pipe_path(directory.path(), real.number()), target).unwrap();
-        assert!(!slots.signal(0, 2), "links are not followed");
+        assert!(!slots.signal(0, 2, |_| true), "links are not followed");
     }
 }
