@@ -27,8 +27,9 @@ impl<'a> ShmClaim<'a> {
         len: usize,
     ) -> Result<Self, ClaimError> {
         writer.check(topic, len)?;
-        let end = writer.ring().at().plus(frame_bytes(len as u64));
-        writer.check_space(end)?;
+        let bytes = frame_bytes(len as u64);
+        let end = writer.ring().at().plus(bytes);
+        writer.check_space(end, bytes)?;
         Ok(Self::new(writer, topic, len as u32))
     }
 
@@ -63,7 +64,7 @@ impl<'a> ShmClaim<'a> {
     pub fn commit_before_next(self) -> NextShmClaim<'a> {
         let Self { writer, at, body: _, length, topic } = self;
         writer.ring().commit(at, topic.0, length, frame_bytes(u64::from(length)));
-        NextShmClaim { writer, topic }
+        NextShmClaim { writer, topic, is_waiting: false }
     }
 }
 
@@ -72,16 +73,25 @@ impl<'a> ShmClaim<'a> {
 pub struct NextShmClaim<'a> {
     writer: &'a mut GatedWriter,
     topic: TopicId,
+    /// The caller has found no space before.
+    is_waiting: bool,
 }
 
 impl<'a> NextShmClaim<'a> {
-    /// Checks that there is space for a message of `len` bytes, which stays free.
+    /// Whether there is space for a message of `len` bytes, which stays free: for a caller that
+    /// waits until there is. No claim is refused by it: it leads to no
+    /// [`Writable`](lanecast_transport::PublisherEvent::Writable), and all looks of one wait count
+    /// as back-pressure once.
     ///
     /// # Errors
-    /// See [`ClaimError`].
+    /// See [`ClaimError`]; never `BackPressured`.
     #[inline]
-    pub fn check_space(&mut self, len: usize) -> Result<(), ClaimError> {
-        ShmClaim::try_new(self.writer, self.topic, len).map(drop)
+    pub fn has_space(&mut self, len: usize) -> Result<bool, ClaimError> {
+        self.writer.check(self.topic, len)?;
+        let end = self.writer.ring().at().plus(frame_bytes(len as u64));
+        let found = self.writer.has_awaited_space(end, self.is_waiting);
+        self.is_waiting = !found;
+        Ok(found)
     }
 
     /// Claims `len` bytes if there is space.
@@ -168,7 +178,8 @@ impl<'a> ShmBatch<'a> {
     /// As for [`Batch::try_add`].
     pub fn check_space(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
         self.writer.check(topic, len)?;
-        self.writer.check_space(self.end.plus(frame_bytes(len as u64)))
+        let bytes = frame_bytes(len as u64);
+        self.writer.check_space(self.end.plus(bytes), bytes)
     }
 }
 
@@ -208,6 +219,7 @@ impl Batch for ShmBatch<'_> {
         if self.count > 0 {
             self.writer.ring().commit_batch(self.first_length, self.end);
         }
+        // The drop ends the batch.
         self.count
     }
 }
@@ -216,5 +228,6 @@ impl Drop for ShmBatch<'_> {
     fn drop(&mut self) {
         // A published batch has none left.
         self.writer.ring().unstage();
+        self.writer.end_batch();
     }
 }

@@ -37,13 +37,14 @@ pub(crate) struct GatedWriter {
     roster: SlotRoster,
     /// Time of the last check for dead subscribers by `poll_events`.
     checked_at: Option<Instant>,
-    /// Bytes of the last claim that was refused, until `poll_events` tells of the room.
+    /// Bytes of the last claim, if it was refused, until `poll_events` tells of the room.
     refused: Option<u64>,
     session: Arc<LocalSession>,
     wakeups: Arc<Wakeups>,
     /// The descriptor, if the program asked for one.
     wakeup: Option<Wakeup>,
-    /// The last claim was refused, and the descriptor becomes readable when there is room.
+    /// The last claim was refused: the descriptor, if there is one, becomes readable when there is
+    /// room.
     is_refused: bool,
 }
 
@@ -102,14 +103,34 @@ impl GatedWriter {
         Ok(())
     }
 
-    /// Checks that the bytes up to `end` may be written; evicts dead readers that prevent it.
+    /// Checks that the last `bytes` before `end` may be written; evicts dead readers that prevent
+    /// it.
     #[inline(always)]
-    pub(crate) fn check_space(&mut self, end: Position) -> Result<(), ClaimError> {
-        if self.ring.is_within_limit(end) || self.find_space(end) {
+    pub(crate) fn check_space(&mut self, end: Position, bytes: u64) -> Result<(), ClaimError> {
+        if self.ring.is_within_limit(end) || self.find_space(end, bytes) {
             Ok(())
         } else {
             Err(ClaimError::BackPressured(BackPressureReason::WindowFull))
         }
+    }
+
+    /// Whether the bytes up to `end` may be written, for a caller that waits for them: it is not
+    /// refused, and has waited for them before if `is_waiting`. Evicts dead readers that prevent it.
+    #[inline]
+    pub(crate) fn has_awaited_space(&mut self, end: Position, is_waiting: bool) -> bool {
+        if self.ring.is_within_limit(end) {
+            return true;
+        }
+        let found = self.ring.has_space(end) || {
+            if !is_waiting {
+                self.count_back_pressure();
+            }
+            self.evict_if_due(end)
+        };
+        if found {
+            self.take_back_refusal();
+        }
+        found
     }
 
     /// Waits until the bytes up to `end` may be written.
@@ -120,15 +141,21 @@ impl GatedWriter {
         }
     }
 
-    /// Reads the cursors for space up to `end`; evicts dead readers that prevent it.
+    /// Reads the cursors for space up to `end`; evicts dead readers that prevent it. Without space
+    /// it notes the refusal of the last `bytes`.
     #[cold]
     #[inline(never)]
-    fn find_space(&mut self, end: Position) -> bool {
+    fn find_space(&mut self, end: Position, bytes: u64) -> bool {
         let found = self.ring.has_space(end) || self.evict_for_space(end) || self.await_room(end);
         if found {
-            self.settle_wakeup();
+            self.take_back_refusal();
         } else {
-            self.refused = Some(end.since(self.ring.at()));
+            // Without what a batch has taken before it: by the time of the next look the batch is
+            // published or dropped.
+            self.refused = Some(bytes);
+            self.is_refused = true;
+            // The next claim that fits comes by the cold path, and takes the refusal back.
+            self.ring.forget_limit();
         }
         found
     }
@@ -139,7 +166,27 @@ impl GatedWriter {
         if !self.ring.has_space(end) {
             self.wait_back_pressured(end);
         }
-        self.settle_wakeup();
+        self.take_back_refusal();
+    }
+
+    /// Makes the descriptor readable if the end of a batch has made room for a refused message: no
+    /// subscriber does it where there is none.
+    #[inline]
+    pub(crate) fn end_batch(&mut self) {
+        if self.is_refused {
+            self.tell_room_after_batch();
+        }
+    }
+
+    #[cold]
+    fn tell_room_after_batch(&mut self) {
+        if let (Some(bytes), Some(wakeup)) = (self.refused, &self.wakeup)
+            && self.ring.has_space(self.ring.at().plus(bytes))
+        {
+            wakeup.event().notify();
+        }
+        // The next claim comes by the cold path still, and takes the refusal back.
+        self.ring.forget_limit();
     }
 
     /// The descriptor that is readable when there is room for a refused claim.
@@ -149,7 +196,13 @@ impl GatedWriter {
     pub(crate) fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         if self.wakeup.is_none() {
             let end = WatchedEnd::publisher(Arc::clone(&self.session))?;
-            self.wakeup = Some(self.wakeups.watch(end)?);
+            let wakeup = self.wakeup.insert(self.wakeups.watch(end)?);
+            // Nothing has watched for room since the refusal: the next claim finds it, or arms the
+            // descriptor.
+            if self.is_refused {
+                wakeup.event().arm();
+                wakeup.event().notify();
+            }
         }
         let wakeup = self.wakeup.as_ref().ok_or(io::ErrorKind::NotFound)?;
         Ok(wakeup.descriptor())
@@ -159,24 +212,18 @@ impl GatedWriter {
     /// whether there is space now.
     fn await_room(&mut self, end: Position) -> bool {
         let Some(wakeup) = &self.wakeup else { return false };
-        self.is_refused = true;
         let wake_thread = |is_covered| {
             wakeup.note_coverage(is_covered);
             // The thread checks for dead subscribers from now on.
             wakeup.wake_thread();
         };
-        if !wakeup.event().is_armed()
+        !wakeup.event().is_armed()
             && arm_publisher(wakeup.event(), &mut self.ring, wake_thread, end)
-        {
-            return true;
-        }
-        // The next claim that fits comes by the cold path, and settles the descriptor.
-        self.ring.forget_limit();
-        false
     }
 
-    /// Makes the descriptor unreadable again after a claim succeeded.
-    fn settle_wakeup(&mut self) {
+    /// Forgets a refusal after a claim succeeded, and makes the descriptor unreadable again.
+    fn take_back_refusal(&mut self) {
+        self.refused = None;
         if core::mem::take(&mut self.is_refused)
             && let Some(wakeup) = &self.wakeup
         {
@@ -260,10 +307,19 @@ impl GatedWriter {
             }
             let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
             let interval = self.stall_detector.interval(Instant::now());
-            self.ring.sleep(left.min(interval).min(SLEEP_MAX), |_| false);
+            let announced = self.ring.announce_sleep();
+            // Once more: a subscriber that came before the announcement wakes nothing.
+            let is_done = done(self);
+            if !is_done {
+                self.ring.sleep_announced(announced, left.min(interval).min(SLEEP_MAX));
+            }
+            self.ring.withdraw_sleep();
             // The sleep has withdrawn the announcement of an armed descriptor.
             if let Some(wakeup) = &self.wakeup {
                 wakeup.event().notify();
+            }
+            if is_done {
+                return true;
             }
         }
     }
@@ -322,13 +378,10 @@ impl GatedWriter {
     fn completion(&mut self) -> Completion {
         let at = self.ring.at();
         let memory = self.ring.memory();
-        self.roster.update(memory);
+        let cursors = self.roster.update_cursors(memory);
         let mut completion = self.roster.completion_of_departed(at);
         let uncounted = &self.roster.uncounted;
-        for (index, info) in self.roster.present() {
-            // PAIRS(cursor): acquire here, release in `RingReader::release`. A reader that leaves
-            // meanwhile stores its last cursor.
-            let cursor = Position::new(memory.slot(index).cursor.load(Ordering::Acquire));
+        for (cursor, info) in cursors {
             if uncounted.are_all(cursor, at) {
                 completion.add_complete(1);
             } else {
@@ -336,7 +389,7 @@ impl GatedWriter {
                 let messages =
                     frames.map(|count| count.saturating_sub(uncounted.count(cursor, at)));
                 let reason = IncompleteReason::Behind { messages, bytes };
-                completion.add_incomplete(info.clone(), reason);
+                completion.add_incomplete(info, reason);
             }
         }
         completion
@@ -356,10 +409,8 @@ impl GatedWriter {
         if let Some(bytes) = self.refused {
             let end = self.ring.at().plus(bytes);
             let has_space = self.ring.has_space(end) || self.evict_if_due(end);
-            if self.is_refused {
-                // The next claim comes by the cold path still, and settles the descriptor.
-                self.ring.forget_limit();
-            }
+            // The next claim comes by the cold path still, and takes the refusal back.
+            self.ring.forget_limit();
             if has_space {
                 self.refused = None;
                 events += 1;
@@ -369,3 +420,6 @@ impl GatedWriter {
         events
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

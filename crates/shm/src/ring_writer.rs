@@ -58,6 +58,15 @@ struct StagedRun {
     end: Position,
 }
 
+/// A sleep that readers are told of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnnouncedSleep {
+    /// The wake word's value until a reader changes it.
+    expected: u32,
+    /// Readers are sure to see the announcement.
+    is_covered: bool,
+}
+
 /// Most messages between two stores of the head, so that a joining reader can tell a number from
 /// its low 16 bits: half of what they distinguish, the other half is the reader's.
 pub(crate) const UNCOUNTED_MAX: u32 = 1 << 15;
@@ -243,11 +252,11 @@ impl<M: Memory> RingWriter<M> {
         memory.frame(self.at).commit.store(Word::message(first_length).0, Ordering::Release);
         let mut staged = std::mem::take(&mut self.staged);
         for run in staged.drain(..) {
+            // The writer's own number: another process can have written the shared one.
+            let number = &mut self.next_numbers[run.topic as usize];
+            *number = number.wrapping_add(u64::from(run.count));
             let counted = self.memory.count(run.topic);
-            let count = counted.load(Ordering::Relaxed).wrapping_add(u64::from(run.count));
-            advance(counted, count, &self.memory.ring().head, run.end);
-            let next = &mut self.next_numbers[run.topic as usize];
-            *next = next.wrapping_add(u64::from(run.count));
+            advance(counted, *number, &self.memory.ring().head, run.end);
             self.staged_counts[run.topic as usize] = 0;
         }
         self.at = next;
@@ -342,17 +351,31 @@ impl<M: Memory> RingWriter<M> {
 
     /// Sleeps until a reader moves or joins, or `limit` has passed; not at all if `done`.
     pub(crate) fn sleep(&mut self, limit: Duration, done: impl Fn(&mut Self) -> bool) {
-        let gate = self.memory.gate();
-        let expected = gate.publisher_wake.load(Ordering::Relaxed);
-        gate.publisher_waits.store(1, Ordering::Relaxed);
-        // PAIRS(asymmetric): flag, fence, cursors here; cursor, fence, flag in `RingReader`.
-        let covered = self.memory.heavy_fence();
+        let announced = self.announce_sleep();
         if !done(self) {
-            // Without coverage a reader can miss the flag: the sleep must be short.
-            let limit = if covered { limit } else { limit.min(Duration::from_millis(1)) };
-            let gate = self.memory.gate();
-            self.memory.sleep(&gate.publisher_wake, expected, limit);
+            self.sleep_announced(announced, limit);
         }
+        self.withdraw_sleep();
+    }
+
+    /// Announces a sleep. The caller then checks that it has to wait, sleeps or not, and
+    /// [withdraws](Self::withdraw_sleep) the announcement.
+    pub(crate) fn announce_sleep(&self) -> AnnouncedSleep {
+        // Relaxed: the fence orders it before the caller's check, and a later wake-up changes it.
+        let expected = self.memory.gate().publisher_wake.load(Ordering::Relaxed);
+        AnnouncedSleep { expected, is_covered: self.announce_wait() }
+    }
+
+    /// Sleeps until a reader moves or joins after the announcement, or `limit` has passed.
+    pub(crate) fn sleep_announced(&self, announced: AnnouncedSleep, limit: Duration) {
+        let AnnouncedSleep { expected, is_covered } = announced;
+        // Without coverage a reader can miss the flag: the sleep must be short.
+        let limit = if is_covered { limit } else { limit.min(Duration::from_millis(1)) };
+        self.memory.sleep(&self.memory.gate().publisher_wake, expected, limit);
+    }
+
+    /// Withdraws the announcement of a sleep.
+    pub(crate) fn withdraw_sleep(&self) {
         self.memory.gate().publisher_waits.store(0, Ordering::Relaxed);
     }
 
@@ -394,3 +417,6 @@ pub(crate) fn bits(mut word: u64, limit: usize) -> impl Iterator<Item = usize> {
         (index < limit).then_some(index)
     })
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -16,6 +16,9 @@ use lanecast_wire::shm::{SUBSCRIBERS_MAX, Slot, lease_deaths, lease_owners};
 /// Most owners of a slot told apart that came and went since the last update.
 const OWNERS_MAX: u64 = 256;
 
+/// Most looks at the cursors until no owner has changed meanwhile.
+const LOOKS_MAX: usize = 16;
+
 /// The subscribers of a session by slot.
 #[derive(Debug)]
 pub(crate) struct SlotRoster {
@@ -52,20 +55,28 @@ impl SlotRoster {
         let lease = slot.lease.load(Ordering::Acquire);
         // PAIRS(joined): acquire here, release in `RingReader::join`: a subscriber that is
         // announced gets the next message.
-        if !lease.is_multiple_of(2) && slot.joined.load(Ordering::Acquire) != lease {
-            return;
-        }
-        let last = std::mem::replace(&mut self.leases[index], lease);
-        if lease == last {
+        let is_left = lease.is_multiple_of(2);
+        let is_joining = !is_left && slot.joined.load(Ordering::Acquire) != lease;
+        // The owner that is joining is not there yet: its predecessor was the last one, and gone.
+        let noted = if is_joining { lease.wrapping_sub(1) } else { lease };
+        let last = std::mem::replace(&mut self.leases[index], noted);
+        if noted == last {
             return;
         }
         let (known, owner) = (lease_owners(last), lease_owners(lease));
         if owner != known {
             let deaths = lease_deaths(lease).wrapping_sub(lease_deaths(last));
-            self.note_former_owners(index, (known, owner), deaths, !last.is_multiple_of(2));
+            // The slot has the unread bytes of the last owner that left.
+            let is_behind = !is_left && slot.unread.load(Ordering::Relaxed) != 0;
+            self.note_former_owners(index, (known, owner), deaths, (is_present(last), is_behind));
+        }
+        if is_joining {
+            return;
+        }
+        if owner != known {
             self.membership.join(info(index, owner, Some(slot)));
         }
-        if lease.is_multiple_of(2) {
+        if is_left {
             let cursor = Position::new(slot.cursor.load(Ordering::Relaxed));
             let end = cursor.plus(slot.unread.load(Ordering::Relaxed));
             let progress = self.progress(cursor, end);
@@ -75,13 +86,13 @@ impl SlotRoster {
     }
 
     /// Notes the departure of the owners from `known`, if it `was_present`, to the one before
-    /// `owner`; `deaths` of them died.
+    /// `owner`; `deaths` of them died, and the last one `is_behind` if it left.
     fn note_former_owners(
         &mut self,
         index: usize,
         (known, owner): (u64, u64),
         mut deaths: u16,
-        was_present: bool,
+        (was_present, is_behind): (bool, bool),
     ) {
         let unseen = known.saturating_add(1).max(owner.saturating_sub(OWNERS_MAX));
         for former in was_present.then_some(known).into_iter().chain(unseen..owner) {
@@ -92,7 +103,11 @@ impl SlotRoster {
             // The count says how many died, not which: the first ones, by assumption.
             let reason = if deaths > 0 { DepartureReason::Died } else { DepartureReason::Left };
             deaths = deaths.saturating_sub(1);
-            let departure = Departure { reason, progress: Progress::Unknown };
+            let has_left_early =
+                is_behind && reason == DepartureReason::Left && former.saturating_add(1) == owner;
+            // Of one that left with all read, the end of what it read is not known any more.
+            let progress = if has_left_early { Progress::Behind } else { Progress::Unknown };
+            let departure = Departure { reason, progress };
             self.membership.depart(subscriber_id(index, former), departure);
         }
     }
@@ -129,14 +144,43 @@ impl SlotRoster {
         self.membership.completion(|read| self.uncounted.are_all(Position::new(read), at))
     }
 
+    /// Updates, and returns the cursors of the present subscribers.
+    pub(crate) fn update_cursors(
+        &mut self,
+        memory: &impl Memory,
+    ) -> Vec<(Position, SubscriberInfo)> {
+        let mut cursors = Vec::new();
+        for _ in 0..LOOKS_MAX {
+            self.update(memory);
+            // PAIRS(cursor): acquire here, release in `RingReader::release`.
+            let read = |index| memory.slot(index).cursor.load(Ordering::Acquire);
+            cursors =
+                self.present().map(|(index, _)| (index, Position::new(read(index)))).collect();
+            // A cursor of a slot with another lease by now may be the next owner's.
+            let is_current = |&(index, _): &(usize, Position)| {
+                memory.slot(index).lease.load(Ordering::Relaxed) == self.leases[index]
+            };
+            if cursors.iter().all(is_current) {
+                break;
+            }
+        }
+        let present = self.present().map(|(_, info)| info.clone());
+        cursors.into_iter().map(|(_, at)| at).zip(present).collect()
+    }
+
     /// The present subscribers at the last update: slot, and who is in it.
-    pub(crate) fn present(&self) -> impl Iterator<Item = (usize, &SubscriberInfo)> {
-        let joined = self.leases.iter().enumerate().filter(|(_, lease)| !lease.is_multiple_of(2));
+    fn present(&self) -> impl Iterator<Item = (usize, &SubscriberInfo)> {
+        let joined = self.leases.iter().enumerate().filter(|(_, lease)| is_present(**lease));
         joined.filter_map(|(index, lease)| {
             let id = subscriber_id(index, lease_owners(*lease));
             self.membership.get(id).map(|info| (index, info))
         })
     }
+}
+
+/// Whether the owner with that lease is there.
+const fn is_present(lease: u64) -> bool {
+    !lease.is_multiple_of(2)
 }
 
 /// Id of a slot's owner, by its number among the slot's owners.

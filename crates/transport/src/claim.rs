@@ -48,6 +48,10 @@ pub trait Claim: DerefMut<Target = [u8]> + Sized {
 pub trait Batch {
     /// Adds room for one more message, to write in place.
     ///
+    /// The messages of the batch take room themselves, which subscribers can free only once they
+    /// see them: a batch that is refused is to be published, or dropped, before the room is waited
+    /// for.
+    ///
     /// # Errors
     /// As for [`Publish::try_claim`](crate::Publish::try_claim). The messages added before stay.
     fn try_add(&mut self, topic: crate::TopicId, len: usize) -> Result<&mut [u8], ClaimError>;

@@ -59,8 +59,9 @@ pub trait Subscribe: Send + 'static {
     /// the borrow, duplicate it (`try_clone_to_owned`).
     ///
     /// Subscribers that never asked pay nothing. With a descriptor, each poll that returns 0 after
-    /// one with events costs a few microseconds; further ones cost a load. [`wait`](Self::wait)
-    /// may be used beside it.
+    /// one with events costs a few microseconds; further ones cost a load, or a system call where
+    /// publishers of other processes signal the descriptor: sleep on it rather than poll in a loop.
+    /// [`wait`](Self::wait) may be used beside it.
     ///
     /// # Errors
     /// If the process has no free descriptor, or the system refuses a thread.

@@ -224,13 +224,12 @@ impl Claim for BothClaim<'_> {
         near.copy_from_slice(&far);
         let mut next = near.commit_before_next();
         far.publish_and_call(reserve)?;
-        let fits = if len > longest { Err(ClaimError::TooLong { longest }) } else { Ok(()) };
-        let mut room = fits;
+        let mut room = Err(ClaimError::TooLong { longest });
         far.wait_while(|| {
-            if fits.is_ok() {
-                room = next.check_space(len);
+            if len <= longest {
+                room = next.has_space(len);
             }
-            matches!(room, Err(ClaimError::BackPressured(_)))
+            room == Ok(false)
         });
         room?;
         let near = next.try_claim(len)?;

@@ -171,6 +171,7 @@ fn a_reader_that_left_with_messages_unread_has_left_early() {
     }
 }
 
+<<<<<<< HEAD
 #[test]
 fn a_reader_that_left_with_uncounted_frames_unread_has_read_everything() {
     let (memory, mut roster) = (Slots::new(), SlotRoster::new());
@@ -189,6 +190,73 @@ fn a_reader_that_left_with_uncounted_frames_unread_has_read_everything() {
     assert_eq!((report.complete(), report.incomplete().len()), (2, 0), "{report}");
     let report = roster.completion_of_departed(at(144));
     assert_eq!((report.complete(), report.incomplete().len()), (0, 1), "a message: {report}");
+=======
+/// The slot's unread bytes are the last owner's until its successor leaves.
+#[test]
+fn an_owner_whose_slot_is_taken_again_has_left_early_if_it_had_not_read_all() {
+    for (unread, early) in [(0, 0), (16, 1)] {
+        for (is_seen, is_joined) in [(true, true), (false, true), (true, false)] {
+            let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+            memory.join(0, 7);
+            if is_seen {
+                roster.update(&memory);
+            }
+            memory.slots[0].unread.store(unread, Ordering::Relaxed);
+            memory.leave(0);
+            memory.join(0, 8);
+            if !is_joined {
+                memory.slots[0].joined.store(0, Ordering::Relaxed);
+            }
+            roster.update(&memory);
+            let report = roster.membership.completion(64);
+            let left = report.incomplete().iter().filter(|one| one.has_left()).count();
+            assert_eq!(left, early, "{unread} {is_seen} {is_joined}: {report}");
+        }
+    }
+    // A former owner that died, or was followed by another that left, has no such word.
+    for leaves in [true, false] {
+        let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+        memory.slots[0].unread.store(16, Ordering::Relaxed);
+        memory.join(0, 7);
+        roster.update(&memory);
+        if leaves {
+            memory.leave(0);
+            memory.join(0, 8);
+            memory.leave(0);
+        } else {
+            memory.join(0, 8);
+        }
+        roster.update(&memory);
+        let report = roster.membership.completion(64);
+        let of_first = report.incomplete().iter().find(|one| one.subscriber.pid == Some(7));
+        assert_eq!(of_first.map(|one| one.has_left()), (!leaves).then_some(false), "{report}");
+    }
+}
+
+/// A subscriber that stops between its lease and its start holds back its own news alone.
+#[test]
+fn former_owners_depart_while_the_next_one_joins() {
+    for leaves in [true, false] {
+        let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+        memory.join(0, 7);
+        assert_eq!(poll(&mut roster, &memory), [(Some(7), None)]);
+        if leaves {
+            memory.leave(0);
+        }
+        memory.join(0, 8);
+        memory.slots[0].joined.store(0, Ordering::Relaxed);
+        let reason = if leaves { DepartureReason::Left } else { DepartureReason::Died };
+        assert_eq!(poll(&mut roster, &memory), [(Some(7), Some(reason))]);
+        assert_eq!(roster.present().count(), 0, "its cursor says nothing about the former owner");
+        assert_eq!(poll(&mut roster, &memory), []);
+        memory.start(0);
+        assert_eq!(poll(&mut roster, &memory), [(Some(8), None)]);
+        assert_eq!(roster.present().count(), 1);
+        memory.leave(0);
+        let left = Some(DepartureReason::Left);
+        assert_eq!(poll(&mut roster, &memory), [(Some(8), left)]);
+    }
+>>>>>>> 5bf42066 ([shm, lanecast] Count only the refused message; note former owners of slots at once)
 }
 
 /// A process that writes the slots' words at random costs bounded time and memory.

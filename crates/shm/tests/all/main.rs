@@ -7,5 +7,6 @@ mod local_join;
 mod model;
 mod patterns;
 mod pipes;
+mod refusals;
 mod rejoin;
 mod topic_count;
