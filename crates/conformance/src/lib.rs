@@ -73,9 +73,9 @@ pub use topics::{
 };
 pub use waiting::{a_wait_is_bounded, a_waiting_subscriber_sees_the_farewell, ping_and_pong};
 pub use wakeups::{
-    a_loop_on_the_descriptor_misses_nothing, a_message_makes_the_descriptor_readable,
-    a_publisher_on_the_descriptor_goes_on, a_subscriber_that_leaves_makes_room,
-    descriptors_come_and_go, many_ends_share_one_loop,
+    a_descriptor_asked_for_after_a_refusal_tells_of_room, a_loop_on_the_descriptor_misses_nothing,
+    a_message_makes_the_descriptor_readable, a_publisher_on_the_descriptor_goes_on,
+    a_subscriber_that_leaves_makes_room, descriptors_come_and_go, many_ends_share_one_loop,
     room_makes_the_publishers_descriptor_readable,
     streams_that_come_and_go_make_the_descriptor_readable,
     two_loops_on_descriptors_answer_each_other, waits_and_the_descriptor_mix,
@@ -135,6 +135,7 @@ macro_rules! conformance_tests {
             room_makes_the_publishers_descriptor_readable a_publisher_on_the_descriptor_goes_on
             a_subscriber_that_leaves_makes_room many_ends_share_one_loop
             waits_and_the_descriptor_mix descriptors_come_and_go
+            a_descriptor_asked_for_after_a_refusal_tells_of_room
         }
     };
     (@each $stage:expr => $($case:ident)*) => {

@@ -206,6 +206,36 @@ pub fn a_publisher_on_the_descriptor_goes_on<C: Transport>(transport: &C) {
         .for_each(|(number, bytes)| Body::of_length(number, 400).check(bytes));
 }
 
+/// A program asks for the descriptor only after a claim was refused.
+pub fn a_descriptor_asked_for_after_a_refusal_tells_of_room<C: Transport>(transport: &C) {
+    for reads_before in [true, false] {
+        let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+        let mut publisher = transport.publisher("a").expect("a publisher");
+        gather(&mut publisher, 1);
+        let mut record = Record::new();
+        let mut sent = fill(&mut publisher, 0, 500);
+        if !reads_before {
+            publisher.wakeup().expect("a descriptor");
+        }
+        record.listen(&mut subscriber, |record| record.message_count() as u64 >= sent);
+        record.exhaust(&mut subscriber);
+        let body = Body::of_length(sent, 500).bytes();
+        let start = Instant::now();
+        loop {
+            let descriptor = publisher.wakeup().expect("a descriptor");
+            assert!(is_readable(descriptor, PATIENCE), "slept through the room");
+            match publisher.try_send(&body) {
+                Ok(()) => break,
+                Err(ClaimError::BackPressured(_)) => assert!(start.elapsed() < PATIENCE),
+                Err(other) => panic!("no back-pressure: {other}"),
+            }
+            record.exhaust(&mut subscriber);
+        }
+        sent += 1;
+        record.listen(&mut subscriber, |record| record.message_count() as u64 == sent);
+    }
+}
+
 /// A subscriber that goes instead of reading makes room as well.
 pub fn a_subscriber_that_leaves_makes_room<C: Transport>(transport: &C) {
     let mut publisher = transport.publisher("a").expect("a publisher");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct RoomEvent {
     event: Option<Arc<EventFd>>,
-    /// Always [`RoomState::Settled`] without a descriptor.
+    /// Without a descriptor, only whether the last claim was refused.
     state: RoomState,
 }
 
@@ -24,31 +24,38 @@ enum RoomState {
     Refused { retained: Option<u64> },
     /// Receivers have made progress since the refusal: the descriptor is readable.
     Signalled,
+    /// The last claim was refused before there was a descriptor, which is readable.
+    Opened,
 }
 
 impl RoomEvent {
-    /// The descriptor, unreadable when it is new.
+    /// The descriptor. A new one is unreadable, unless the last claim was refused: progress since
+    /// then has signalled nothing, and the next claim settles it.
     ///
     /// # Errors
     /// If the process has no free descriptor.
     pub(crate) fn open(&mut self) -> io::Result<Arc<EventFd>> {
         let event = match self.event.take() {
             Some(event) => event,
-            None => Arc::new(EventFd::new(false)?),
+            None => {
+                let is_refused = matches!(self.state, RoomState::Refused { .. });
+                let event = Arc::new(EventFd::new(is_refused)?);
+                if is_refused {
+                    self.state = RoomState::Opened;
+                }
+                event
+            }
         };
         Ok(Arc::clone(self.event.insert(event)))
     }
 
     /// A claim was refused; `retained` is the first sequence that the window has to keep. Returns
-    /// whether it is the first refusal since a claim succeeded, and there is a descriptor.
+    /// whether it is the first refusal with a descriptor since a claim succeeded.
     #[cold]
     pub(crate) fn on_refused(&mut self, retained: Option<u64>) -> bool {
-        if self.event.is_none() {
-            return false;
-        }
-        let is_first = matches!(self.state, RoomState::Settled);
+        let is_first = matches!(self.state, RoomState::Settled | RoomState::Opened);
         self.change(RoomState::Refused { retained });
-        is_first
+        is_first && self.event.is_some()
     }
 
     /// A claim succeeded.
@@ -73,7 +80,7 @@ impl RoomEvent {
 
     #[cold]
     fn change(&mut self, state: RoomState) {
-        if let (RoomState::Signalled, Some(event)) = (self.state, &self.event) {
+        if let (RoomState::Signalled | RoomState::Opened, Some(event)) = (self.state, &self.event) {
             event.clear();
         }
         self.state = state;
@@ -91,6 +98,7 @@ mod tests {
     fn only_progress_after_a_refusal_makes_it_readable_until_the_next_claim() {
         let mut room = RoomEvent::default();
         assert!(!room.on_refused(Some(6)), "there is no descriptor yet");
+        room.on_claimed();
         let event = room.open().unwrap();
         let is_readable = || wait_readable([event.as_fd()], Some(Duration::ZERO)) == [true];
         room.on_driven(Some(7));
@@ -108,5 +116,22 @@ mod tests {
         room.on_claimed();
         room.on_driven(Some(12));
         assert!(!is_readable(), "nothing is waited for");
+    }
+
+    /// Progress before the descriptor was there has signalled nothing: the program tries again.
+    #[test]
+    fn it_is_readable_from_the_start_after_a_refusal() {
+        let mut room = RoomEvent::default();
+        assert!(!room.on_refused(Some(6)), "there is no descriptor yet");
+        room.on_driven(Some(7));
+        let event = room.open().unwrap();
+        let is_readable = || wait_readable([event.as_fd()], Some(Duration::ZERO)) == [true];
+        assert!(is_readable());
+        assert!(room.on_refused(Some(7)), "the first one that the descriptor waits for");
+        assert!(!is_readable() && !room.on_refused(Some(7)));
+        room.on_driven(Some(8));
+        assert!(is_readable());
+        room.on_claimed();
+        assert!(!is_readable());
     }
 }

@@ -177,7 +177,8 @@ pub trait Publish: Send + 'static {
     /// [`BackPressured`](ClaimError::BackPressured). Then it becomes readable when a subscriber has
     /// made room, has left, or has died; no progress is missed, whether it comes before or after
     /// the loop goes to sleep. The next claim makes it unreadable again: it succeeds, or is
-    /// refused and waits for further progress. Claims too long to ever succeed do not count.
+    /// refused and waits for further progress. Claims too long to ever succeed do not count. Asked
+    /// for the first time after a refusal, it may be readable at once.
     ///
     /// It does not tell of subscribers that come and go: these events are derived from shared state
     /// when a publisher [polls](Self::poll_events), and a loop that wants them polls by a timer.
