@@ -53,6 +53,7 @@ impl<C: Transport + 'static> Claim for FilterableClaim<'_, C> {
         let room = room.commit_and_claim_next_after(len, || {
             reserve()?;
             if topic != TopicId::FIRST {
+                matching.settle();
                 return Ok(());
             }
             matching.serve_sometimes();
@@ -138,6 +139,8 @@ impl<C: Transport + 'static> Batch for FilterableBatch<'_, C> {
         if topic == TopicId::FIRST {
             let longest = self.longest.max(len);
             self.matching.reserve_batch(self.count + 1, self.bytes + len, longest)?;
+        } else {
+            self.matching.settle();
         }
         let room = self.all.try_add(topic, len)?;
         if topic == TopicId::FIRST {

@@ -185,7 +185,8 @@ impl<C: Transport> Matching<C> {
             self.settle();
             return Ok(());
         }
-        if frame <= self.reserved {
+        // A refusal, of a batch, has to be taken back: see `settle`.
+        if frame <= self.reserved && !self.is_refused {
             return Ok(());
         }
         self.reserved = 0;
@@ -196,10 +197,11 @@ impl<C: Transport> Matching<C> {
         Ok(())
     }
 
-    /// Without filters no message needs room: takes back a refusal of before, whose descriptor
-    /// tells of room otherwise, which no claim would ever use.
+    /// For messages that need no room here, as there are no filters or they are of another topic:
+    /// takes back a refusal of before, whose descriptor tells of room otherwise, which no claim
+    /// would ever use.
     #[inline]
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if self.is_refused {
             self.is_refused = self.session.try_claim(0).map(Claim::abort).is_err();
         }

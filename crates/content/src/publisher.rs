@@ -109,6 +109,7 @@ impl<C: Transport> Publisher<C> {
         find: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
     ) -> Result<(), ClaimError> {
         if topic != TopicId::FIRST {
+            self.matching.settle();
             return Ok(());
         }
         self.matching.serve_sometimes();

@@ -2,7 +2,10 @@
 //! by one.
 
 use crate::stage::{Stage, until};
-use lanecast::{ClaimError, Event, FilterablePublisher, FilteredSubscriber, Publish, Subscribe};
+use lanecast::{
+    Batch, Claim, ClaimError, Event, FilterablePublisher, FilteredSubscriber, Publish, Subscribe,
+    Subscriber, TopicId,
+};
 use lanecast_os::event::wait_readable;
 use std::time::Duration;
 
@@ -101,6 +104,59 @@ fn a_loop_sleeps_after_the_last_filter_is_gone(stage: &Stage) {
     });
 }
 
+/// A subscriber of a topic that reads nothing until it is asked to.
+fn plain(stage: &Stage, publisher: &mut FilterablePublisher, topic: &str) -> Subscriber {
+    let before = publisher.subscribers();
+    let mut plain = stage.subscribers.subscriber(topic).expect("a subscriber");
+    until("it is there", || {
+        publisher.serve_filters();
+        read(&mut plain);
+        publisher.subscribers() > before
+    });
+    plain
+}
+
+/// A batch is refused for want of room for matching messages, which is there again; messages that
+/// do not match fill the other session.
+fn a_loop_sleeps_after_a_batch_was_refused(stage: &Stage) {
+    let (mut publisher, mut filtered) = meet(stage);
+    let mut plain = plain(stage, &mut publisher, "market");
+    let (long, short) = (body(true, 1_500), body(false, 100));
+    (0..10).for_each(|_| publisher.try_send(&long).expect("room"));
+    until("all is read without a filter", || {
+        while read(&mut plain) > 0 {}
+        let refused = is_refused(&mut publisher, &short);
+        !refused && !is_readable(&mut publisher, Duration::from_millis(20))
+    });
+    publisher.try_claim(short.len()).expect("room").abort();
+    let mut batch = publisher.batch();
+    while batch.try_add(TopicId::FIRST, long.len()).is_ok() {}
+    drop(batch);
+    until("the room is there again", || {
+        read(&mut filtered);
+        is_readable(&mut publisher, Duration::from_millis(20))
+    });
+    fill(&mut publisher, &short);
+}
+
+/// A message is refused for want of room for matching messages, which is there again; messages on
+/// another topic fill the other session.
+fn a_loop_sleeps_while_another_topic_is_full(stage: &Stage) {
+    let (mut publisher, mut filtered) = meet(stage);
+    let other = publisher.add_topic("elsewhere").expect("a topic");
+    let _unread = plain(stage, &mut publisher, "elsewhere");
+    let long = body(true, 1_500);
+    fill(&mut publisher, &long);
+    until("the room is there again", || {
+        read(&mut filtered);
+        is_readable(&mut publisher, Duration::from_millis(20))
+    });
+    until("the other topic is full", || {
+        let sent = publisher.try_send_on(other, &long);
+        sent.is_err() && !is_readable(&mut publisher, Duration::from_millis(20))
+    });
+}
+
 macro_rules! over_each_transport {
     ($($transports:ident: $name:literal $(with $own:expr)?,)*) => {
         $(mod $transports {
@@ -118,6 +174,16 @@ macro_rules! over_each_transport {
             #[test]
             fn a_loop_sleeps_after_the_last_filter_is_gone() {
                 super::a_loop_sleeps_after_the_last_filter_is_gone(&stage());
+            }
+
+            #[test]
+            fn a_loop_sleeps_after_a_batch_was_refused() {
+                super::a_loop_sleeps_after_a_batch_was_refused(&Stage::new($name));
+            }
+
+            #[test]
+            fn a_loop_sleeps_while_another_topic_is_full() {
+                super::a_loop_sleeps_while_another_topic_is_full(&Stage::new($name));
             }
         })*
     };
