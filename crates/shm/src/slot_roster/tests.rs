@@ -171,7 +171,6 @@ fn a_reader_that_left_with_messages_unread_has_left_early() {
     }
 }
 
-<<<<<<< HEAD
 #[test]
 fn a_reader_that_left_with_uncounted_frames_unread_has_read_everything() {
     let (memory, mut roster) = (Slots::new(), SlotRoster::new());
@@ -190,7 +189,8 @@ fn a_reader_that_left_with_uncounted_frames_unread_has_read_everything() {
     assert_eq!((report.complete(), report.incomplete().len()), (2, 0), "{report}");
     let report = roster.completion_of_departed(at(144));
     assert_eq!((report.complete(), report.incomplete().len()), (0, 1), "a message: {report}");
-=======
+}
+
 /// The slot's unread bytes are the last owner's until its successor leaves.
 #[test]
 fn an_owner_whose_slot_is_taken_again_has_left_early_if_it_had_not_read_all() {
@@ -208,7 +208,7 @@ fn an_owner_whose_slot_is_taken_again_has_left_early_if_it_had_not_read_all() {
                 memory.slots[0].joined.store(0, Ordering::Relaxed);
             }
             roster.update(&memory);
-            let report = roster.membership.completion(64);
+            let report = roster.completion_of_departed(Position::new(64));
             let left = report.incomplete().iter().filter(|one| one.has_left()).count();
             assert_eq!(left, early, "{unread} {is_seen} {is_joined}: {report}");
         }
@@ -227,7 +227,7 @@ fn an_owner_whose_slot_is_taken_again_has_left_early_if_it_had_not_read_all() {
             memory.join(0, 8);
         }
         roster.update(&memory);
-        let report = roster.membership.completion(64);
+        let report = roster.completion_of_departed(Position::new(64));
         let of_first = report.incomplete().iter().find(|one| one.subscriber.pid == Some(7));
         assert_eq!(of_first.map(|one| one.has_left()), (!leaves).then_some(false), "{report}");
     }
@@ -256,7 +256,6 @@ fn former_owners_depart_while_the_next_one_joins() {
         let left = Some(DepartureReason::Left);
         assert_eq!(poll(&mut roster, &memory), [(Some(8), left)]);
     }
->>>>>>> 5bf42066 ([shm, lanecast] Count only the refused message; note former owners of slots at once)
 }
 
 /// A process that writes the slots' words at random costs bounded time and memory.
