@@ -42,6 +42,7 @@ mod checksum;
 mod clock;
 mod config;
 mod cursor;
+mod cut_mark;
 mod direct;
 mod directory;
 mod encoder;

@@ -1,6 +1,7 @@
 //! Repair: truncates a damaged journal to its longest valid prefix.
 
 use crate::checksum::of_segment;
+use crate::cut_mark;
 use crate::error::OpenError;
 use crate::file_name;
 use crate::index_file;
@@ -104,6 +105,10 @@ impl Repair {
     /// If another process owns the journal, or the disk refuses.
     pub fn apply<S: Storage>(&self, storage: &S) -> Result<(), OpenError> {
         let _lock = storage.lock()?;
+        if self.cut.is_some() || !self.removed.is_empty() {
+            // First: after a crash in between, records may be gone already.
+            cut_mark::write(storage)?;
+        }
         // Newest first, each removal durable: a crash must not leave a gap.
         for number in self.removed.iter().rev() {
             index_file::remove(storage, *number);
@@ -125,6 +130,16 @@ impl Repair {
             write_headers(&Segment::open(storage, *number, OpenMode::Write)?)?;
         }
         Ok(())
+    }
+
+    /// The mark of the last repair that took records away, drawn by chance for each; `None` if
+    /// there was none. A program that has promised others to keep its records compares it with the
+    /// one that it last saw.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn last_cut<S: Storage>(storage: &S) -> StorageResult<Option<u64>> {
+        cut_mark::read(storage)
     }
 
     fn count_lost<S: Storage>(&mut self, storage: &S) -> StorageResult<()> {

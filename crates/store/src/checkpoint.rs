@@ -45,6 +45,8 @@ pub struct StoreRecovery {
 pub(crate) struct StoreIdentity {
     pub(crate) settings: StoreSettings,
     pub(crate) incarnation: u64,
+    /// Checkpoints of an earlier incarnation count, too: this one was drawn for its records.
+    pub(crate) has_older_checkpoints: bool,
     /// Length of the journal's segments.
     pub(crate) segment_bytes: u64,
 }
@@ -63,7 +65,7 @@ pub(crate) struct Replica {
 impl Replica {
     /// An empty replica.
     pub(crate) fn new(identity: &StoreIdentity) -> Self {
-        let StoreIdentity { settings, incarnation, segment_bytes } = identity;
+        let StoreIdentity { settings, incarnation, segment_bytes, .. } = identity;
         let machine = Store::new(settings.clone(), *incarnation);
         let (catalog, incarnation) = (Catalog::new(*segment_bytes), *incarnation);
         Self { machine, catalog, incarnation, position: 0, checksum: 0 }
@@ -148,7 +150,8 @@ impl Replica {
         if header.body_crc.get() != crc32c::crc32c(body) {
             return Err(DAMAGED);
         }
-        if header.incarnation.get() != identity.incarnation {
+        let is_ours = header.incarnation.get() == identity.incarnation;
+        if !is_ours && !identity.has_older_checkpoints {
             return Err("it is of other data");
         }
         let mut replica = Self::new(identity);

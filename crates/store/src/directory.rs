@@ -1,26 +1,23 @@
 //! The directory of a store: its journal, and the identity of its data.
 
 use crate::error::DirectoryError;
+use crate::incarnation::Incarnation;
 use lanecast_base::sync::{AtomicU64, Ordering};
-use lanecast_journal::{Directory, Journal, JournalConfig};
+use lanecast_journal::{Directory, Journal, JournalConfig, Repair};
 use lanecast_os::event::ArmedEvent;
-use lanecast_os::replace_file;
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Directory of the journal.
 const JOURNAL: &str = "journal";
-/// File with the incarnation: the identity of the data, as 16 hexadecimal digits.
-const INCARNATION: &str = "incarnation";
 /// Mode of files that only this user can read.
 pub(crate) const PRIVATE: u32 = 0o600;
 
 /// An open directory.
 pub(crate) struct StoreDirectory {
-    pub(crate) incarnation: u64,
+    pub(crate) incarnation: Incarnation,
     pub(crate) journal: Journal<Directory>,
     /// Notified when the journal has come further.
     pub(crate) written: Arc<ArmedEvent>,
@@ -51,37 +48,21 @@ impl StoreDirectory {
         };
         let storage = Self::storage(path, has_direct_writes);
         let journal = Journal::open_with(storage, config, listener)?;
+        // Locked by the journal: no repair comes in between.
+        let last_cut = Repair::last_cut(&Self::storage(path, false))
+            .map_err(|error| DirectoryError::Journal(error.into()))?;
         // An empty journal has promised nothing, so whatever was here before is gone.
-        let incarnation = if journal.recovered().last == 0 {
-            draw_incarnation(path).map_err(failed)?
-        } else {
-            read_incarnation(path)?
-        };
+        let is_empty = journal.recovered().last == 0;
+        let incarnation = Incarnation::open(path, is_empty, last_cut)?;
         Ok(Self { incarnation, journal, written })
     }
-}
-
-/// Draws a new identity, and keeps it before anything is promised under it.
-fn draw_incarnation(directory: &Path) -> io::Result<u64> {
-    let incarnation = lanecast_os::process::random()?;
-    let text = format!("{incarnation:016x}\n");
-    replace_file(&directory.join(INCARNATION), text.as_bytes(), PRIVATE)?;
-    Ok(incarnation)
-}
-
-fn read_incarnation(directory: &Path) -> Result<u64, DirectoryError> {
-    let path = directory.join(INCARNATION);
-    let text = fs::read_to_string(&path).unwrap_or_default();
-    let digits = text.trim_end();
-    let is_whole = digits.len() == 16;
-    let number = is_whole.then(|| u64::from_str_radix(digits, 16).ok()).flatten();
-    number.ok_or(DirectoryError::Incarnation(path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use lanecast_journal::Entry;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
@@ -103,12 +84,55 @@ mod tests {
         drop(second);
         assert_eq!(open(&path).expect("opened").incarnation, kept);
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
-        assert_eq!((mode(&path), mode(&path.join(INCARNATION))), (0o700, 0o600));
+        assert_eq!((mode(&path), mode(&path.join("incarnation"))), (0o700, 0o600));
 
-        fs::write(path.join(INCARNATION), "12").expect("written");
+        fs::write(path.join("incarnation"), "12").expect("written");
         let error = open(&path).err().expect("refused").to_string();
         assert!(error.contains("identity") && error.contains("move"), "{error}");
         fs::remove_dir_all(path.join(JOURNAL)).expect("removed");
         assert_ne!(open(&path).expect("opened").incarnation, kept, "the data is gone");
+    }
+
+    /// Adds records, one batch each, so that they stand in several segments.
+    fn add(store: &StoreDirectory, count: usize) {
+        for _ in 0..count {
+            let entry = Entry { body: &[7; 100_000], ..Entry::default() };
+            store.journal.persist(&[entry], Duration::from_secs(60)).expect("persisted");
+        }
+    }
+
+    #[test]
+    fn data_that_a_repair_has_cut_or_a_copy_has_not_is_other_data() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("store");
+        let store = open(&path).expect("opened");
+        add(&store, 25);
+        let (mut kept, last) = (store.incarnation, store.journal.recovered().last + 25);
+        drop(store);
+        let journal = Directory::new(path.join(JOURNAL));
+        assert_eq!(Repair::last_cut(&journal), Ok(None));
+        // The second time a whole segment goes.
+        for damage in [500_000..600_000, 0..8_192] {
+            let file = path.join(JOURNAL).join("0000000000000002.segment");
+            let mut bytes = fs::read(&file).expect("read");
+            bytes[damage].fill(0xAA);
+            fs::write(&file, bytes).expect("written");
+            assert!(open(&path).is_err(), "damaged");
+            let plan = Repair::plan(&journal).expect("planned");
+            assert_eq!(plan.cut.is_none(), plan.removed.contains(&2), "{plan:?}");
+            plan.apply(&journal).expect("repaired");
+            let store = open(&path).expect("opened");
+            assert!((1..last).contains(&store.journal.recovered().last), "some records are left");
+            assert_ne!(store.incarnation.number, kept.number, "durable records are gone");
+            assert!(store.incarnation.has_older_records());
+            kept = store.incarnation;
+            drop(store);
+            assert_eq!(open(&path).expect("opened").incarnation, kept, "once for each cut");
+        }
+        // As the guide has an operator do with an older copy.
+        fs::remove_file(path.join("incarnation")).expect("removed");
+        let copy = open(&path).expect("opened").incarnation;
+        assert!(copy.number != kept.number && copy.has_older_records());
+        assert_eq!(open(&path).expect("opened").incarnation, copy);
     }
 }

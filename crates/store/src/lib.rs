@@ -26,6 +26,7 @@ mod durable_run;
 mod error;
 mod fetch_queue;
 mod held_events;
+mod incarnation;
 mod index;
 mod link;
 mod links;

@@ -155,7 +155,10 @@ impl<T: Transport + Clone> StoreServer<T> {
         let StoreDirectory { incarnation, journal, written } =
             StoreDirectory::open(directory, journal_config, options.has_direct_writes)?;
         let storage = StoreDirectory::storage(directory, options.has_direct_writes);
-        let identity = StoreIdentity { settings, incarnation, segment_bytes };
+        let has_older_checkpoints = incarnation.has_older_records();
+        let incarnation = incarnation.number;
+        let identity =
+            StoreIdentity { settings, incarnation, has_older_checkpoints, segment_bytes };
         let recovered = Checkpoints::recover(&storage, &identity, |start| {
             journal.cursor(start, Durability::Persisted)
         })?;

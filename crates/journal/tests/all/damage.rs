@@ -124,6 +124,42 @@ fn every_changed_byte_of_a_durable_record_is_found_and_named() {
 }
 
 #[test]
+fn no_record_is_cut_without_a_mark() {
+    let last = GROUPS * TOGETHER;
+    for calls in 0.. {
+        let disk = journal();
+        let (offset, _) = records(&disk, 2)[3];
+        disk.damage(&name(2), offset + 60, 1);
+        let plan = Repair::plan(&disk).unwrap();
+        assert!(plan.cut.is_some() && !plan.removed.is_empty());
+        disk.stop_after(calls);
+        let is_done = plan.apply(&disk).is_ok();
+        disk.crash();
+        let segments = disk.list().unwrap().iter().filter(|it| it.ends_with(".segment")).count();
+        let is_whole = segments > plan.removed.len() && plan == Repair::plan(&disk).unwrap();
+        assert!(is_whole || Repair::last_cut(&disk).unwrap().is_some(), "{calls} calls");
+        if is_done {
+            break;
+        }
+    }
+
+    // A header that is written again takes nothing away, and each cut has a mark of its own.
+    let disk = journal();
+    disk.damage(&name(2), 16, 1);
+    Repair::plan(&disk).unwrap().apply(&disk).unwrap();
+    assert_eq!((Repair::last_cut(&disk), read(&disk)), (Ok(None), (last, None)));
+    let mut marks = Vec::new();
+    for number in [3, 2] {
+        let (offset, _) = records(&disk, number)[1];
+        disk.damage(&name(number), offset + 60, 1);
+        Repair::plan(&disk).unwrap().apply(&disk).unwrap();
+        drop(open(&disk).unwrap());
+        marks.push(Repair::last_cut(&disk).unwrap().unwrap());
+    }
+    assert_ne!(marks[0], marks[1]);
+}
+
+#[test]
 fn an_owner_refuses_damage_near_the_end() {
     let disk = journal();
     let last = JournalReport::verify(&disk, |_, _| {}).unwrap().segments.len() as u64;

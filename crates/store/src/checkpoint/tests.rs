@@ -15,6 +15,7 @@ const ROOM: u64 = 4 << 20;
 
 fn identity() -> StoreIdentity {
     StoreIdentity {
+        has_older_checkpoints: false,
         settings: StoreSettings::default(),
         incarnation: INCARNATION,
         segment_bytes: SEGMENT,
@@ -346,6 +347,10 @@ fn a_checkpoint_of_other_data_or_another_history_is_not_used() {
     let found = Checkpoints::recover(&disk, &other, |start| writer.log.cursor(start));
     let refused = found.expect("recovered").recovery.refused;
     assert!(refused[0].contains("other data"), "{refused:?}");
+    // Drawn for the records that a repair has left: they stand behind the checkpoint.
+    let redrawn = StoreIdentity { has_older_checkpoints: true, ..other };
+    let found = Checkpoints::recover(&disk, &redrawn, |start| writer.log.cursor(start));
+    assert_eq!(found.expect("recovered").recovery.checkpoint, Some(position));
     // A journal that has other records under the same numbers, as after a repair.
     let other = SimulatedDisk::new(2, ROOM);
     let mut second = Writer::open(&other);

@@ -50,7 +50,7 @@ impl Keeper {
         let segment_bytes = config.segment_bytes;
         let journal = Journal::open(disk.clone(), config).expect("a journal");
         let identity =
-            StoreIdentity { settings: StoreSettings::default(), incarnation: 7, segment_bytes };
+            StoreIdentity { settings: StoreSettings::default(), incarnation: 7, has_older_checkpoints: false, segment_bytes };
         let open = |start| journal.cursor(start, Durability::Persisted);
         let mut recovered = Checkpoints::recover(&disk, &identity, open).expect("recovered");
         on_recovered(&disk, &mut recovered);
