@@ -25,7 +25,7 @@ impl Window {
             first: 0,
             messages: VecDeque::with_capacity(messages_max),
             messages_max,
-            bytes: vec![0; bytes_max].into(),
+            bytes: vec![0; bytes_max.max(1)].into(),
             end: 0,
         }
     }
@@ -52,6 +52,7 @@ impl Window {
 
     /// The offset at which a message of this length fits.
     fn place(&self, length: usize) -> Option<usize> {
+        let length = occupied(length);
         if self.messages.len() >= self.messages_max {
             return None;
         }
@@ -75,7 +76,7 @@ impl Window {
     pub(super) fn push(&mut self, body: &[u8]) -> Option<u64> {
         let start = self.place(body.len())?;
         self.bytes[start..start + body.len()].copy_from_slice(body);
-        self.end = start + body.len();
+        self.end = start + occupied(body.len());
         self.messages.push_back(Place { start, length: body.len() });
         Some(self.next() - 1)
     }
@@ -92,6 +93,12 @@ impl Window {
         let place = self.messages.get(index)?;
         Some(&self.bytes[place.start..place.start + place.length])
     }
+}
+
+/// Bytes that a message of this length takes up. An empty one takes a byte, so that an end which has
+/// come round to the oldest message always means a full ring.
+fn occupied(length: usize) -> usize {
+    length.max(1)
 }
 
 #[cfg(test)]
@@ -117,6 +124,20 @@ mod tests {
             assert_eq!(window.get(released - 1), None);
             assert_eq!((window.first(), window.next()), (released, sequence + 1));
         }
+    }
+
+    #[test]
+    fn empty_messages_leave_room_for_others() {
+        let mut window = Window::new(10, 100);
+        assert_eq!(window.push(b""), Some(0));
+        // Into an empty window, and as the oldest of several.
+        assert_eq!((window.push(&[1; 60]), window.push(b"")), (Some(1), Some(2)));
+        window.release(2);
+        assert_eq!(window.push(&[3; 30]), Some(3));
+        assert_eq!(window.push(&[4; 61]), Some(4));
+        assert!(!window.has_room(1) && !window.has_room(0), "all bytes are taken");
+        let kept: Vec<_> = (2..5).map(|it| window.get(it).map(<[u8]>::len)).collect();
+        assert_eq!(kept, [Some(0), Some(30), Some(61)]);
     }
 
     #[test]
