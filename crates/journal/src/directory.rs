@@ -5,12 +5,12 @@ use crate::file_name::OWNER;
 use crate::storage::{
     Fill, OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
 };
-use lanecast_os::LockByte;
+use lanecast_os::{LockByte, durable_directory};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Zeros written per step of a preallocation: small, because a concurrent synchronization waits for
@@ -94,7 +94,7 @@ impl Storage for Directory {
 
     fn lock(&self) -> StorageResult<DirectoryLock> {
         let error = |operation| move |source: io::Error| self.error(operation, OWNER, &source);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
+        let made = durable_directory(&self.path, 0o700);
         made.map_err(|source| self.error("make", "", &source))?;
         let path = self.path.join(OWNER);
         let mut options = OpenOptions::new();

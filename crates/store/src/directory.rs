@@ -4,9 +4,8 @@ use crate::error::DirectoryError;
 use crate::incarnation::Incarnation;
 use lanecast_base::sync::{AtomicU64, Ordering};
 use lanecast_journal::{Directory, Journal, JournalConfig, Repair};
+use lanecast_os::durable_directory;
 use lanecast_os::event::ArmedEvent;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ impl StoreDirectory {
         has_direct_writes: bool,
     ) -> Result<Self, DirectoryError> {
         let failed = |error| DirectoryError::Io { path: path.to_owned(), error };
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        durable_directory(path, 0o700).map_err(failed)?;
         let written = Arc::new(ArmedEvent::new().map_err(failed)?);
         let (listener, told) = (Arc::clone(&written), AtomicU64::new(0));
         // A batch that was taken is no news yet: the store would wake up for nothing. A disk that
