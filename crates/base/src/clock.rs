@@ -123,6 +123,19 @@ impl Clock {
     }
 }
 
+/// The time at which a wait of `timeout` ends. Longer ones than 30 years, such as `Duration::MAX`,
+/// end then: `Instant` could not hold their ends.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// assert!(lanecast_base::clock::deadline(Duration::MAX) > Instant::now());
+/// ```
+pub fn deadline(timeout: Duration) -> Instant {
+    const GENERATION: Duration = Duration::from_secs(30 * 365 * 86_400);
+    Instant::now() + timeout.min(GENERATION)
+}
+
 fn monotonic_ns() -> u64 {
     // `Instant` is CLOCK_MONOTONIC on Linux but hides its origin, and a difference from the first
     // reading would differ between processes: hence the system call.

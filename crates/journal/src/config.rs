@@ -1,7 +1,7 @@
 //! Configuration of a journal opened for writing.
 
 use crate::error::OpenError;
-use lanecast_wire::journal::{SEGMENT_MAX, SEGMENT_MIN};
+use lanecast_wire::journal::{BODY_MAX, RECORD_HEADER, RECORDS_OFFSET, SEGMENT_MAX, SEGMENT_MIN};
 use std::time::Duration;
 
 /// Configuration of a journal opened for writing.
@@ -39,6 +39,13 @@ impl Default for JournalConfig {
 }
 
 impl JournalConfig {
+    /// Longest body of a record, in bytes.
+    pub const fn longest_body(&self) -> u64 {
+        // A seal stands behind the last record of each segment.
+        let room = self.segment_bytes.saturating_sub(RECORDS_OFFSET + 2 * RECORD_HEADER);
+        if room < BODY_MAX as u64 { room } else { BODY_MAX as u64 }
+    }
+
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let fits = (SEGMENT_MIN..=SEGMENT_MAX).contains(&self.segment_bytes);
         if fits && self.segment_bytes.is_multiple_of(8) {

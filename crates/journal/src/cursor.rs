@@ -2,7 +2,6 @@
 //! belongs to one thread; it shares the catalog and the append queue with the writer.
 
 use crate::append_queue::{AppendQueue, Durability};
-use crate::clock::deadline;
 use crate::error::{OpenError, ReadError};
 use crate::file_name;
 use crate::index::{Index, Interval, Mark};
@@ -18,6 +17,7 @@ use crate::sequence_check::SequenceCheck;
 use crate::start::{Source, Start, StartSegment, first_of, is_from};
 use crate::storage::{OpenMode, Storage, StorageErrorKind};
 use crate::tail::{Tail, is_blank};
+use lanecast_base::clock::deadline;
 use lanecast_wire::journal::{INDEX_STRIDE, RECORDS_OFFSET};
 use std::sync::Arc;
 use std::time::Duration;

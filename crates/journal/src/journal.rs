@@ -2,7 +2,7 @@
 
 use crate::append_queue::{AppendQueue, Commit, Durability, Health};
 use crate::batch::CommitBatch;
-use crate::clock::{deadline, unix_ns};
+use crate::clock::unix_ns;
 use crate::config::JournalConfig;
 use crate::cursor::{Cursor, Limit};
 use crate::error::{AppendError, OpenError, PersistError, ReadError, WaitError};
@@ -18,6 +18,7 @@ use crate::storage::{Storage, StorageError, StorageResult};
 use crate::writer::{Progress, Writer};
 use core::fmt;
 use core::ops::RangeInclusive;
+use lanecast_base::clock::deadline;
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -123,6 +124,11 @@ impl<S: Storage> Journal<S> {
         };
         journal.committer = Some(thread("lanecast-commit", move || behind.run_committer())?);
         Ok(journal)
+    }
+
+    /// Longest body of a record, in bytes: an append of a longer one fails.
+    pub fn longest_body(&self) -> usize {
+        usize::try_from(self.shared.settings.longest_body()).unwrap_or(usize::MAX)
     }
 
     /// Result of the recovery at opening.

@@ -3,6 +3,7 @@
 use crate::error::{NoAnswer, OpenError};
 use crate::links::Links;
 use crate::proof::prove;
+use lanecast_base::clock::deadline;
 use lanecast_transport::{Event, Subscribe, Transport};
 use lanecast_wire::store::{
     DEREGISTER_PROOF, DeregisterOutcome, Registration, StoreFrame, StorePage, StreamReport,
@@ -80,7 +81,7 @@ impl<T: Transport> StoreAdministrator<T> {
     pub fn inspect(&mut self, timeout: Duration) -> Vec<StoreInspection> {
         let token = self.token;
         let mut readings: Vec<_> = self.stores.iter().map(|it| Reading::new(it, token)).collect();
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         while readings.iter().any(Reading::is_open) && !self.is_over(deadline) {
             for (store, reading) in readings.iter_mut().enumerate().filter(|it| it.1.is_open()) {
                 if let Some(frame) = reading.request() {
@@ -126,7 +127,7 @@ impl<T: Transport> StoreAdministrator<T> {
         let request = DeregisterRequest { topic, source, token: self.token, registration };
         let mut answers = vec![None; self.stores.len()];
         let mut nonces = vec![0; self.stores.len()];
-        let (deadline, mut ask_at) = (Instant::now() + timeout, Instant::now());
+        let (deadline, mut ask_at) = (deadline(timeout), Instant::now());
         while answers.contains(&None) && !self.is_over(deadline) {
             let is_due = Instant::now() >= ask_at;
             if is_due {

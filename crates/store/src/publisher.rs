@@ -5,7 +5,7 @@ use crate::links::Links;
 use crate::name;
 use crate::options::PersistentOptions;
 use crate::room_wait::RoomWait;
-use lanecast_base::clock::Clock;
+use lanecast_base::clock::{Clock, deadline};
 use lanecast_persistence::{Nanos, SendRefusal, Source, SourceEvent, SourceOutlet};
 use lanecast_transport::{Claim, Completion, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::StoreFrame;
@@ -233,7 +233,7 @@ impl<T: Transport> PersistentPublisher<T> {
     /// go to `handler`.
     #[must_use = "messages may not be stable"]
     pub fn wait_stable(&mut self, timeout: Duration, mut handler: impl FnMut(SourceEvent)) -> bool {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         loop {
             let work = self.poll(&mut handler);
             if self.machine.is_registered() && self.machine.stable() == self.machine.next() {

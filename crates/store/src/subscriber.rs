@@ -5,7 +5,7 @@ use crate::error::OpenError;
 use crate::held_events::{HeldEvents, position_after};
 use crate::links::Links;
 use crate::options::{Acknowledgement, DurableOptions};
-use lanecast_base::clock::Clock;
+use lanecast_base::clock::{Clock, deadline};
 use lanecast_os::epoll::Epoll;
 use lanecast_persistence::{Nanos, Receiver, ReceiverEvent, ReceiverOutlet};
 use lanecast_stats::unix_ns;
@@ -447,7 +447,7 @@ impl<T: Transport> DurableSubscriber<T> {
         timeout: Duration,
         mut handler: impl FnMut(ReceiverEvent<'_>),
     ) -> bool {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         loop {
             let work = self.poll(POLL_LIMIT, &mut handler);
             if self.machine.is_acknowledged() {

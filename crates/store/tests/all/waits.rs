@@ -1,9 +1,9 @@
 //! Waiting durable subscribers: by the strategy of their transport, and never for a timer.
 
-use crate::some_stores::{TIMEOUT, domain};
+use crate::some_stores::{Stores, TIMEOUT, domain, until};
 use lanecast_base::WaitStrategy;
 use lanecast_shm::{Domain, DomainSettings};
-use lanecast_store::{DurableOptions, DurableSubscriber};
+use lanecast_store::{DurableOptions, DurableSubscriber, Registration, StoreAdministrator};
 use lanecast_transport::{Event, Subscribe, Transport};
 use std::time::{Duration, Instant};
 
@@ -43,4 +43,23 @@ fn a_subscriber_that_spins_does_not_sleep_until_a_timer() {
     }
     count(&mut questions);
     assert!(questions < QUESTIONS_MAX, "{questions} questions in {WAITS} waits");
+}
+
+#[test]
+fn the_longest_timeout_is_one() {
+    let mut stores = Stores::new(1);
+    let mut publisher = stores.open(7);
+    until(&mut stores, &mut publisher, "registered", |_, it| it.is_registered());
+    assert!(publisher.wait_stable(Duration::MAX, |_| {}), "nothing was sent");
+    let options = DurableOptions::with_store("store-0");
+    let subscriber = DurableSubscriber::open(stores.domain.clone(), "orders", 1, options);
+    let mut subscriber = subscriber.expect("a durable subscriber");
+    assert!(subscriber.wait_acknowledged(Duration::MAX, |_| {}), "nothing was consumed");
+    let mut administrator =
+        StoreAdministrator::open(&stores.domain, &["store-0"]).expect("an administrator");
+    administrator.stop_when(|| true);
+    assert!(!administrator.inspect(Duration::MAX)[0].is_complete);
+    let registration = Registration::Receiver(1);
+    let answers = administrator.deregister("orders", 7, registration, &[], Duration::MAX);
+    assert!(answers[0].is_err());
 }
