@@ -115,6 +115,15 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
         let kept = counted(store.streams().count() as u64, "stream");
         print(&format!("store {} in {}, {kept}\n", store.name(), directory.display()))?;
     }
+    if store.longest_kept() < store.longest_sent() {
+        warn(&format!(
+            "longer messages than {} bytes cannot be kept, and publishers here can send up to {}: \
+             give --keep eight times the longest message",
+            store.longest_kept(),
+            store.longest_sent()
+        ));
+    }
+    let mut has_refused = false;
     let (mut printed, mut report_at, mut is_full) = (Vec::new(), Instant::now(), false);
     let mut other_version = None;
     while !stop() {
@@ -124,6 +133,14 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
             if store.stats().is_disk_full != is_full {
                 is_full = !is_full;
                 warn(if is_full { DISK_FULL } else { DISK_HAS_SPACE });
+            }
+            if store.stats().too_long > 0 && !has_refused {
+                has_refused = true;
+                warn(&format!(
+                    "a message is longer than {} bytes and cannot be kept, and its publisher waits \
+                     in vain: start the store with eight times its length as --keep",
+                    store.longest_kept()
+                ));
             }
             let version = store.stats().other_version;
             if version != other_version

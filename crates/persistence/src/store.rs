@@ -51,6 +51,8 @@ pub struct Store {
     /// Streams with records that are not durable yet, or an answer that waits for them.
     unsettled: BTreeSet<usize>,
     lifetimes: Lifetimes,
+    /// Requests to open streams beyond the limit.
+    refused_streams: u64,
 }
 
 impl Store {
@@ -65,7 +67,24 @@ impl Store {
             by_name: BTreeMap::new(),
             by_session: BTreeMap::new(),
             unsettled: BTreeSet::new(),
+            refused_streams: 0,
         }
+    }
+
+    /// Whether there is room for another stream.
+    pub fn has_room(&self) -> bool {
+        self.streams.len() < self.settings.streams_max
+    }
+
+    /// Requests that were refused since they would have opened streams beyond the limit.
+    pub const fn refused_streams(&self) -> u64 {
+        self.refused_streams
+    }
+
+    /// Whether there is a stream of this topic.
+    pub fn has_topic(&self, topic: &str) -> bool {
+        let name = |source| (topic.to_owned(), source);
+        self.by_name.range(name(0)..=name(u64::MAX)).next().is_some()
     }
 
     /// A durable record of the log, in order, before anything else.
@@ -218,7 +237,11 @@ impl Store {
         let known = self.by_name.get(&(address.topic.to_owned(), address.source)).copied();
         let index = match (known, frame) {
             (Some(index), _) => index,
-            (None, StoreFrame::Open { .. }) if self.streams.len() < self.settings.streams_max => {
+            (None, StoreFrame::Open { .. }) if !self.has_room() => {
+                self.refused_streams += 1;
+                return;
+            }
+            (None, StoreFrame::Open { .. }) => {
                 let stream = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
                 let (topic, source) = (address.topic, address.source);
                 // The next Open tries again.

@@ -56,6 +56,10 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     catalog: Catalog,
     /// Position of the last record.
     appended: u64,
+    /// Longest record, in bytes.
+    longest: usize,
+    /// Records that were refused since they are longer.
+    too_long: u64,
     /// There are records that the journal has not been told to write.
     is_held: bool,
     /// Head of the last record.
@@ -105,6 +109,8 @@ impl<S: Storage> JournalLog<S> {
             pin: journal.pin(1),
             appended: journal.recovered().last,
             is_held: false,
+            longest: journal.longest_body(),
+            too_long: 0,
             journal,
             // The clock may have been set back since the last record.
             unix_ns: catalog.unix_ns,
@@ -161,6 +167,16 @@ impl<S: Storage> JournalLog<S> {
     /// Bytes of the journal's records since it began.
     pub(crate) const fn journal_bytes(&self) -> u64 {
         self.catalog.journal_bytes
+    }
+
+    /// Records that were refused since no segment has room for them.
+    pub(crate) const fn too_long(&self) -> u64 {
+        self.too_long
+    }
+
+    /// Longest message that can be kept, in bytes.
+    pub(crate) const fn longest_message(&self) -> usize {
+        self.longest.saturating_sub(LogRecord::MESSAGE_HEAD_MAX)
     }
 
     /// Position of the last record.
@@ -399,6 +415,16 @@ impl<S: Storage> StoreLog for JournalLog<S> {
     fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull> {
         let body = record.write_head(&mut self.head);
         let length = self.head.len() + body.len();
+        // Every message can be moved by retention, and copied: those records have longer heads.
+        let is_message = matches!(
+            record,
+            LogRecord::Message { .. } | LogRecord::Copied { .. } | LogRecord::Moved { .. }
+        );
+        let longest = if is_message { self.longest_message() } else { self.longest };
+        if (if is_message { body.len() } else { length }) > longest {
+            self.too_long += 1;
+            return Err(LogFull);
+        }
         let client_sequence = match record {
             LogRecord::Message { sequence, .. } | LogRecord::Copied { sequence, .. } => *sequence,
             _ => 0,

@@ -26,6 +26,6 @@ impl<T: Transport> StoreOutlet for Outbox<'_, T> {
         let mut bytes = Vec::new();
         let client = self.peers.client();
         frame.write(StoreAddress { client, source, topic }, &mut bytes);
-        self.peers.request(store, &bytes, self.wakeup);
+        self.peers.request(store, &bytes, self.wakeup, self.now);
     }
 }

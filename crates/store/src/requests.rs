@@ -15,7 +15,7 @@ use lanecast_wire::store::{
 /// Pages of streams that are told in one poll; more requests wait to be repeated, so that
 /// administrators do not hold up messages.
 const PAGES_IN_POLL: u32 = 2;
-/// Bytes of replies in one poll after which requests for messages wait for the next one: live
+/// Bytes of replies in one poll after which requests for messages and for streams wait for the next one: live
 /// messages and acknowledgements come in between.
 const REPLIES_IN_POLL: u64 = 1 << 20;
 
@@ -29,7 +29,7 @@ pub(crate) struct Requests<'a, T: Transport> {
     pub(crate) incarnation: u64,
     pub(crate) now: Nanos,
     pub(crate) pages: u32,
-    /// Requests for messages that wait, and the count of reply bytes up to which some are answered.
+    /// Requests for messages and for streams that wait, and the count of reply bytes up to which some are answered.
     pub(crate) fetches: &'a mut FetchQueue,
     pub(crate) replied_max: u64,
 }
@@ -45,7 +45,7 @@ impl<T: Transport> Requests<'_, T> {
         self.out.clients.replied_bytes() >= self.replied_max
     }
 
-    /// Answers requests for messages that wait, at least one; returns their number.
+    /// Answers requests for messages and for streams that wait, at least one; returns their number.
     pub(crate) fn answer_fetches(&mut self) -> usize {
         let mut answered = 0;
         while (answered == 0 || !self.has_replied_enough())
@@ -53,6 +53,10 @@ impl<T: Transport> Requests<'_, T> {
         {
             answered += 1;
             if let Ok((address, frame)) = StoreFrame::read(&bytes) {
+                let is_question = matches!(frame, StoreFrame::Attach { .. });
+                if is_question && self.out.clients.is_behind(address.client) {
+                    continue;
+                }
                 self.machine.on_frame(address, &frame, self.now, self.log, &mut self.out);
             }
         }
@@ -83,8 +87,10 @@ impl<T: Transport> Requests<'_, T> {
             StoreFrame::Fetched { .. } | StoreFrame::FetchedPositions { .. } => {
                 self.stats.foreign_frames += 1
             }
-            StoreFrame::Fetch { .. } if !self.fetches.is_empty() || self.has_replied_enough() => {
-                self.stats.refused += u64::from(!self.fetches.push(address.client, bytes));
+            StoreFrame::Fetch { .. } | StoreFrame::Attach { .. }
+                if !self.fetches.is_empty() || self.has_replied_enough() =>
+            {
+                self.stats.refused += u64::from(!self.fetches.push(address, &frame, bytes));
             }
             StoreFrame::Open { .. } if !is_subscribed(address.topic) => return true,
             frame => self.machine.on_frame(address, &frame, self.now, self.log, &mut self.out),

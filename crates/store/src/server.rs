@@ -84,9 +84,10 @@ pub struct StoreServer<T: Transport + Clone> {
     clients: Clients<T>,
     peers: Peers<T>,
     requests: T::Subscriber,
+    /// A client went on without this store; it cannot be heard before there is a new subscriber.
+    is_evicted: bool,
     fetches: FetchQueue,
     topics: BTreeMap<String, Topic<T::Subscriber>>,
-    topics_max: usize,
     name: String,
     transport: T,
     wakeup: Wakeup,
@@ -110,6 +111,7 @@ pub struct StoreServer<T: Transport + Clone> {
     incarnation: u64,
     administration: Administration,
     telemetry: Telemetry,
+    longest_sent: usize,
 }
 
 /// The live messages of a topic.
@@ -145,11 +147,11 @@ impl<T: Transport + Clone> StoreServer<T> {
         let segment_bytes = journal_config.segment_bytes;
         let interval = options.checkpoint_interval();
         let mut settings = options.store_settings();
-        let topics_max = settings.streams_max;
         // Copies of other stores have to fit into a frame of this transport.
         let replies =
             transport.publisher(&name::replies(name, 0)).map_err(StoreError::Transport)?;
-        let longest = replies.longest_message().saturating_sub(FRAME_OVERHEAD);
+        let longest_sent = replies.longest_message();
+        let longest = longest_sent.saturating_sub(FRAME_OVERHEAD);
         settings.longest_frame = settings.longest_frame.min(longest);
         drop(replies);
         let StoreDirectory { incarnation, journal, written } =
@@ -179,6 +181,7 @@ impl<T: Transport + Clone> StoreServer<T> {
         let longest = identity.settings.longest_frame;
         let permits_all = options.permits_deregistration;
         let mut server = Self {
+            longest_sent,
             administration: Administration::open(directory, name, permits_all, longest),
             telemetry: Telemetry::open(options.counters.as_deref(), name, incarnation),
             incarnation,
@@ -193,9 +196,9 @@ impl<T: Transport + Clone> StoreServer<T> {
             clients: Clients::new(transport.clone(), name),
             peers: Peers::new(transport.clone(), client),
             requests,
+            is_evicted: false,
             fetches: FetchQueue::default(),
             topics: BTreeMap::new(),
-            topics_max,
             name: name.to_owned(),
             transport,
             wakeup,
@@ -344,26 +347,48 @@ impl<T: Transport + Clone> StoreServer<T> {
             fetches,
             replied_max,
         };
-        let mut work = self.requests.poll(POLL_LIMIT, |event| {
-            if let Event::Message(message) = event
-                && requests.handle(message.bytes(), |topic| topics.contains_key(topic))
-            {
-                opened.push(message.bytes().to_vec());
+        let mut is_evicted = self.is_evicted;
+        let mut work = self.requests.poll(POLL_LIMIT, |event| match event {
+            Event::Message(message) => {
+                if requests.handle(message.bytes(), |topic| topics.contains_key(topic)) {
+                    opened.push(message.bytes().to_vec());
+                }
             }
+            Event::Left(_, CloseReason::Evicted) => is_evicted = true,
+            _ => {}
         });
         // Behind the poll: acknowledgements and other short requests do not wait for them.
         work += requests.answer_fetches();
         for bytes in opened {
             self.open_topic(&bytes, now);
         }
+        self.is_evicted = is_evicted;
+        if is_evicted {
+            self.resubscribe_to_requests();
+        }
         work
+    }
+
+    /// Subscribes anew where a client went on without this store: clients keep their ways to it.
+    #[cold]
+    fn resubscribe_to_requests(&mut self) {
+        // For lack of memory or descriptors now, perhaps: the next poll tries again.
+        let Ok(mut subscriber) = self.transport.subscriber(&[&name::requests(&self.name)]) else {
+            return;
+        };
+        if self.wakeup.add(&mut subscriber).is_ok() {
+            // Requests that the old one has not read are repeated.
+            self.requests = subscriber;
+            self.is_evicted = false;
+        }
     }
 
     /// Subscribes to the topic that a request opens, and executes the request.
     #[cold]
     fn open_topic(&mut self, bytes: &[u8], now: Nanos) {
         let Ok((address, frame)) = StoreFrame::read(bytes) else { return };
-        let has_room = self.topics.len() < self.topics_max;
+        // Each stream has one topic, and streams stay.
+        let has_room = self.machine.has_room();
         if !has_room || self.subscribe(address.topic).is_err() {
             self.stats.refused += 1;
             return;
@@ -371,13 +396,17 @@ impl<T: Transport + Clone> StoreServer<T> {
         let Self { machine, log, clients, peers, wakeup, .. } = self;
         let mut out = Outbox { clients, peers, wakeup, now };
         machine.on_frame(address, &frame, now, log, &mut out);
+        // A log without room has refused it: nothing is to be kept of the topic.
+        if !self.machine.has_topic(address.topic) {
+            self.topics.remove(address.topic);
+        }
     }
 
     fn poll_peers(&mut self, now: Nanos) -> usize {
         let mut frames = Vec::new();
         let Self { machine, log, clients, peers, wakeup, stats, .. } = self;
         // Frames of copies go on to the machine behind the poll, which asks the same peers again.
-        let work = peers.poll(POLL_LIMIT, |bytes| frames.push(bytes.to_vec()));
+        let work = peers.poll(POLL_LIMIT, now, |bytes| frames.push(bytes.to_vec()));
         for bytes in frames {
             let mut out = Outbox { clients, peers, wakeup, now };
             if let Some((address, frame)) = read(&bytes, stats) {
@@ -473,6 +502,17 @@ impl<T: Transport + Clone> StoreServer<T> {
         &self.recovery
     }
 
+    /// Longest message that the store can keep, in bytes: its journal's segments have to be longer.
+    pub const fn longest_kept(&self) -> usize {
+        self.log.longest_message()
+    }
+
+    /// Longest message that a publisher can send over a transport set up as the store's, in bytes:
+    /// the store keeps none that are longer than [`longest_kept`](Self::longest_kept).
+    pub const fn longest_sent(&self) -> usize {
+        self.longest_sent
+    }
+
     /// Reason why the last checkpoint could not be written, such as a full disk. A later one is
     /// tried; until then the next start takes longer, and retention waits.
     pub fn checkpoint_failure(&self) -> Option<String> {
@@ -494,7 +534,8 @@ impl<T: Transport + Clone> StoreServer<T> {
             read_back: self.log.read_back(),
             given_up: self.retention.given_up(),
             is_disk_full: self.log.is_disk_full(),
-            refused: self.stats.refused + self.clients.refused(),
+            refused: self.stats.refused + self.clients.refused() + self.machine.refused_streams(),
+            too_long: self.log.too_long(),
             ..self.stats
         }
     }

@@ -27,6 +27,11 @@ pub struct StoreStats {
     pub read_back: u64,
     /// Messages that retention has given up although a registered receiver had not consumed them.
     pub given_up: u64,
+    /// Messages that were refused since no segment of the journal has room for them, each time they
+    /// came: publishers wait for them in vain. See [`StoreServer::longest_kept`].
+    ///
+    /// [`StoreServer::longest_kept`]: crate::StoreServer::longest_kept
+    pub too_long: u64,
     /// The disk is full: nothing is taken until there is space, and then goes on by itself.
     pub is_disk_full: bool,
 }

@@ -224,6 +224,8 @@ fn streams_are_bounded() {
     assert_eq!(store.summaries().count(), 2);
     store.on_persisted(&log, &mut out);
     assert_eq!(out.frames.len(), 2, "a stream that is refused is not answered");
+    assert_eq!((store.refused_streams(), store.has_room()), (98, false));
+    assert!(store.has_topic(TOPIC) && !store.has_topic("another"));
 }
 
 /// Answers a receiver's question as the store with this index, which has messages up to `next`, of

@@ -267,3 +267,20 @@ fn an_error_of_reading_ahead_is_told_to_the_reader() {
     let record = lanecast_wire::journal::record_bytes(1_000 + 13);
     assert!(found >= (SEGMENT / 2 - 8192) / record - 1, "{found}");
 }
+
+#[test]
+fn a_message_is_kept_only_if_it_can_be_moved_and_copied_too() {
+    let mut written = Written::new();
+    let longest = written.log.longest_message();
+    assert_eq!(longest as u64, SEGMENT - 8_304 - LogRecord::MESSAGE_HEAD_MAX as u64);
+    let body = vec![1; longest + 1];
+    let stream = 0;
+    let sequence = 0;
+    let long = LogRecord::Message { stream, sequence, body: &body };
+    assert_eq!((written.log.append(&long), written.log.too_long()), (Err(LogFull), 1));
+    written.send(stream, vec![1; longest]);
+    written.move_on(stream);
+    let copied = LogRecord::Copied { stream, sequence: 1, unix_ns: 5, body: &body[1..] };
+    assert!(written.log.append(&copied).is_ok());
+    assert_eq!(written.log.too_long(), 1);
+}

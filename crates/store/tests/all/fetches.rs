@@ -1,10 +1,13 @@
 //! Requests for messages: many of them take turns of the store, in which others are served.
 
 use crate::some_stores::{Stores, TIMEOUT, until, until_stable};
-use lanecast_shm::{Domain, Publisher, Subscriber};
+use lanecast_shm::{
+    Domain, DomainSettings, Publisher, SlowConsumerPolicy, Subscriber, Visibility,
+};
+use lanecast_store::{StoreOptions, StoreServer};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::{Ballot, STORE_NUMBER_MAX, StoreAddress, StoreFrame};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const BODY: usize = 16 << 10;
 const MESSAGES: u64 = 16;
@@ -19,6 +22,8 @@ struct Turn {
     bytes: usize,
     fetched: usize,
     states: usize,
+    /// Ends of answers with the streams of a topic.
+    lists: u64,
 }
 
 fn read(replies: &mut Subscriber, turn: &mut Turn) {
@@ -27,6 +32,7 @@ fn read(replies: &mut Subscriber, turn: &mut Turn) {
         let (_, frame) = StoreFrame::read(message.bytes()).expect("a frame");
         turn.bytes += message.bytes().len();
         turn.fetched += usize::from(matches!(frame, StoreFrame::Fetched { .. }));
+        turn.lists += u64::from(matches!(frame, StoreFrame::Streams { .. }));
         turn.states += usize::from(matches!(frame, StoreFrame::State(_)));
     });
 }
@@ -39,6 +45,18 @@ fn ask(link: &mut Publisher, client: u64, frame: &StoreFrame<'_>, stores: &mut S
     while link.try_send(&bytes).is_err() {
         assert!(start.elapsed() < TIMEOUT, "no room");
         stores.poll();
+    }
+}
+
+/// Has the store open the link to a client, with its first reply.
+fn open_link(link: &mut Publisher, client: u64, replies: &mut Subscriber, stores: &mut Stores) {
+    let (mut turn, start) = (Turn::default(), Instant::now());
+    let first = StoreFrame::Fetch { from: MESSAGES, until: STORE_NUMBER_MAX, limit: 1 };
+    ask(link, client, &first, stores);
+    while turn.fetched == 0 {
+        assert!(start.elapsed() < TIMEOUT, "no reply");
+        stores.poll();
+        read(replies, &mut turn);
     }
 }
 
@@ -57,15 +75,7 @@ fn stores() -> (Stores, Publisher, Vec<Subscriber>) {
     let mut link = stores.domain.publisher("_store.store-0").expect("a publisher");
     assert!(link.wait_for_subscribers(1, TIMEOUT));
     for (client, replies) in CLIENTS.into_iter().zip(&mut replies) {
-        let (mut turn, start) = (Turn::default(), Instant::now());
-        // The link opens with its first reply.
-        let first = StoreFrame::Fetch { from: MESSAGES, until: STORE_NUMBER_MAX, limit: 1 };
-        ask(&mut link, client, &first, &mut stores);
-        while turn.fetched == 0 {
-            assert!(start.elapsed() < TIMEOUT, "no reply");
-            stores.poll();
-            read(replies, &mut turn);
-        }
+        open_link(&mut link, client, replies, &mut stores);
     }
     (stores, link, replies.into())
 }
@@ -107,4 +117,85 @@ fn a_turn_answers_a_bounded_number_of_bytes_and_clients_take_turns() {
         assert!(fetched[0].abs_diff(fetched[1]) <= 16, "{fetched:?} after {turns} turns");
     }
     assert!(turns >= 15, "{turns} turns");
+}
+
+#[test]
+fn questions_for_many_streams_are_answered_a_bounded_number_in_a_turn() {
+    const STREAMS: u64 = 300;
+    const RECEIVERS: u64 = 64;
+    let mut stores = Stores::new(1);
+    let mut link = stores.domain.publisher("_store.store-0").expect("a publisher");
+    assert!(link.wait_for_subscribers(1, TIMEOUT));
+    for source in 0..STREAMS {
+        let open = StoreFrame::Open { ballot: Ballot { epoch: 1, session: 1 } };
+        let mut bytes = Vec::new();
+        open.write(StoreAddress { client: 1, source, topic: "orders" }, &mut bytes);
+        link.try_send(&bytes).expect("room");
+        stores.poll();
+    }
+    let client = |number: u64| 0x100 + number;
+    let mut replies: Vec<Subscriber> = (0..RECEIVERS)
+        .map(|number| {
+            let topic = format!("_store.store-0.{:016x}", client(number));
+            stores.domain.subscriber(&[&topic]).expect("a subscriber")
+        })
+        .collect();
+    for (number, replies) in (0..RECEIVERS).zip(&mut replies) {
+        open_link(&mut link, client(number), replies, &mut stores);
+    }
+    for receiver in 0..RECEIVERS {
+        let attach =
+            StoreFrame::Attach { receiver, token: 1, since_unix_ns: 0, until_unix_ns: 0 };
+        let mut bytes = Vec::new();
+        attach.write(StoreAddress { client: client(receiver), source: 0, topic: "orders" }, &mut bytes);
+        link.try_send(&bytes).expect("room");
+    }
+    let (mut turns, mut answers, start) = (Vec::new(), 0, Instant::now());
+    while answers < RECEIVERS {
+        assert!(start.elapsed() < TIMEOUT, "{answers} answers in {} turns", turns.len());
+        stores.poll();
+        let mut turn = Turn::default();
+        replies.iter_mut().for_each(|it| read(it, &mut turn));
+        turns.push(turn.bytes);
+        answers += turn.lists;
+    }
+    let (most, all) = (turns.iter().max().copied().unwrap_or_default(), turns.iter().sum());
+    assert!(most < TURN_BYTES && TURN_BYTES < all, "{most} of {all} bytes in a turn");
+}
+
+#[test]
+fn a_store_hears_a_client_again_that_went_on_without_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = DomainSettings {
+        visibility: Visibility::Process,
+        directory: directory.path().to_owned(),
+        window_bytes: 64 << 10,
+        slow_consumer: SlowConsumerPolicy::EvictAfter(Duration::from_millis(10)),
+        ..DomainSettings::default()
+    };
+    let domain = Domain::open(settings).expect("a domain");
+    let path = directory.path().join("store");
+    let options = StoreOptions::default();
+    let mut store = StoreServer::open(domain.clone(), "a", &path, options).expect("a store");
+    let mut replies = domain.subscriber(&["_store.a.000000000000000a"]).expect("a subscriber");
+    let mut link = domain.publisher("_store.a").expect("a publisher");
+    assert!(link.wait_for_subscribers(1, TIMEOUT));
+    let mut bytes = Vec::new();
+    let frame = StoreFrame::Query { ballot: Ballot { epoch: 1, session: 1 }, next: 0 };
+    frame.write(StoreAddress { client: 0xa, source: 7, topic: "orders" }, &mut bytes);
+    // The store stands still until its client has gone on without it.
+    let start = Instant::now();
+    while link.subscribers() > 0 {
+        assert!(start.elapsed() < TIMEOUT, "not evicted");
+        let _ = link.try_send(&bytes);
+    }
+    let mut is_answered = false;
+    while !is_answered {
+        assert!(start.elapsed() < TIMEOUT, "never heard again");
+        store.poll().expect("a working disk");
+        let _ = link.try_send(&bytes);
+        replies.poll(usize::MAX, |event| {
+            is_answered |= link.subscribers() > 0 && matches!(event, Event::Message(_));
+        });
+    }
 }

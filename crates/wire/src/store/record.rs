@@ -175,6 +175,9 @@ mod kind {
 }
 
 impl<'a> LogRecord<'a> {
+    /// Most bytes in front of a message's own, of all records that hold one.
+    pub const MESSAGE_HEAD_MAX: usize = 21;
+
     /// The stream's number.
     pub const fn stream(&self) -> u32 {
         match self {
