@@ -27,6 +27,7 @@ mod reassembly;
 mod session;
 mod slots;
 mod status;
+mod topic_requests;
 mod topics;
 
 pub use config::{DeliveryOrder, ReceiverSettings};
@@ -247,9 +248,7 @@ impl Receiver {
 
     fn on_live_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
         let session = &mut self.session;
-        if session.joining.ends_pause(now) {
-            session.topics.request_again();
-        }
+        session.joining.retry_absent(&mut session.topics, now);
         let times = session.settings.gap_times();
         let mut any = false;
         while let Some(Gap { first, count, .. }) = session.tracker.expired(now, times) {

@@ -2,6 +2,7 @@
 
 use super::delivery::{Delivery, Phase};
 use super::gap_tracker::Arrival;
+use super::joining::Answer;
 use super::output::Head;
 use super::parity;
 use super::parity_window::ParityWindow;
@@ -136,7 +137,7 @@ fn on_challenge(session: &mut Session, now: Nanos, frame: &Frame<'_>) -> Option<
         if let Some(sample) = session.joining.round_trip(echo, now) {
             session.round_trip.add(sample);
         }
-        session.joining.on_challenge(body.cookie.get(), now);
+        session.joining.on_challenge(body.cookie.get(), echo, &mut session.topics, now);
     }
     Some(())
 }
@@ -153,9 +154,8 @@ fn on_welcome(
     if body.receiver.get() != session.settings.receiver || !session.joining.is_answer(echo) {
         return Some(());
     }
-    if let Some(sample) = session.joining.round_trip(echo, now) {
-        session.round_trip.add(sample);
-    }
+    let sample = session.joining.round_trip(echo, now);
+    sample.into_iter().for_each(|sample| session.round_trip.add(sample));
     let start = frame.sequence;
     let resumes = session.joining.is_resuming();
     // Only progress is a sign of life: a receiver that has fallen too far behind would otherwise
@@ -172,8 +172,9 @@ fn on_welcome(
     if resumes {
         resume(session, now, start);
     }
-    let mut new_topics = 0;
+    let (mut new_topics, mut is_empty) = (0, true);
     for (entry, name) in topics(entries) {
+        is_empty = false;
         let (fragment, message) = (entry.fragment.get(), entry.message.get());
         let head = Head { sequence: start, fragment, message };
         if let Some(slot) = session.topics.begin(name, entry.topic.get(), head) {
@@ -191,7 +192,8 @@ fn on_welcome(
             session.tracker.reopen_from(start, now);
         }
     }
-    session.joining.on_welcome((new_topics, echo), &mut session.topics, now);
+    let answer = Answer { echo, is_first: sample.is_some(), new_topics, is_empty };
+    session.joining.on_welcome(answer, &mut session.topics, now);
     session.release(out);
     session.finish_if_drained(now, out);
     Some(())

@@ -5,6 +5,7 @@ use super::topics::Topics;
 use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::{FrameWriter, JoinBody, Kind, flag};
+use std::ops::Range;
 
 /// First wait for an answer.
 const WAIT_MIN: Nanos = 2 * MILLISECOND;
@@ -15,6 +16,19 @@ const WAIT_MAX: Nanos = SECOND / 2;
 const PAUSE_MIN: Nanos = SECOND;
 /// Longest such pause. Without a repetition, a lost Welcome of a new topic would go unnoticed.
 const PAUSE_MAX: Nanos = 4 * SECOND;
+
+/// A Welcome to this receiver.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    /// Clock of the Join that it answers.
+    pub(super) echo: Nanos,
+    /// No other frame has answered this Join.
+    pub(super) is_first: bool,
+    /// Number of topics that have begun by it.
+    pub(super) new_topics: usize,
+    /// No topic is told: the session has none of those that the Join has named.
+    pub(super) is_empty: bool,
+}
 
 /// Joins of one receiver.
 #[derive(Debug)]
@@ -35,12 +49,13 @@ pub(super) struct Joining {
     /// The next Join answers a challenge.
     answering: bool,
     resume: bool,
-    /// Requests pause until `due`; the next pause is this long.
-    pausing: bool,
+    /// Time at which topics that the session does not have are requested again, and the pause
+    /// before the time after that.
+    retry: Option<Nanos>,
     pause: Nanos,
-    /// Range of names in the last Join.
-    first: usize,
-    end: usize,
+    /// Names that a resume has to tell next, and the clock of the first Join with them.
+    resumed: Range<usize>,
+    resumed_at: Nanos,
 }
 
 impl Joining {
@@ -56,10 +71,10 @@ impl Joining {
             may_answer: false,
             answering: false,
             resume: false,
-            pausing: false,
+            retry: None,
             pause: PAUSE_MIN,
-            first: 0,
-            end: 0,
+            resumed: 0..0,
+            resumed_at: 0,
         }
     }
 
@@ -71,15 +86,19 @@ impl Joining {
 
     /// Sends the next Join now; answers to earlier ones still count.
     pub(super) const fn request_now(&mut self, now: Nanos) {
-        (self.due, self.wait) = (Some(now), WAIT_MIN);
-        (self.pausing, self.pause) = (false, PAUSE_MIN);
+        (self.due, self.wait, self.pause) = (Some(now), WAIT_MIN, PAUSE_MIN);
     }
 
-    /// Ends the pause if it is over; returns whether it did.
-    pub(super) fn ends_pause(&mut self, now: Nanos) -> bool {
-        let ends = self.pausing && self.due.is_some_and(|due| due <= now);
-        self.pausing &= !ends;
-        ends
+    /// Requests topics again that the session did not have, if that is due.
+    pub(super) fn retry_absent(&mut self, topics: &mut Topics, now: Nanos) {
+        // A resume names them anyway.
+        if self.resume || self.retry.is_none_or(|due| due > now) {
+            return;
+        }
+        self.retry = None;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        topics.requests().retry_absent();
+        (self.due, self.wait) = (Some(now), WAIT_MIN);
     }
 
     /// Extends the time for an answer by the time in which none was read.
@@ -91,7 +110,7 @@ impl Joining {
     pub(super) const fn resume(&mut self, now: Nanos) {
         // A running request goes on: each implausible frame would otherwise start it anew.
         if !self.resume {
-            (self.resume, self.first) = (true, 0);
+            (self.resume, self.resumed, self.resumed_at) = (true, 0..0, 0);
             self.start(now);
         }
     }
@@ -104,7 +123,7 @@ impl Joining {
 
     /// Stops requesting.
     pub(super) const fn stop(&mut self) {
-        self.due = None;
+        (self.due, self.retry) = (None, None);
     }
 
     pub(super) const fn is_resuming(&self) -> bool {
@@ -115,8 +134,9 @@ impl Joining {
         self.since
     }
 
-    pub(super) const fn next_due(&self) -> Option<Nanos> {
-        self.due
+    pub(super) fn next_due(&self) -> Option<Nanos> {
+        let retry = self.retry.filter(|_| !self.resume);
+        self.due.into_iter().chain(retry).min()
     }
 
     /// Whether `echo` is the clock of one of the Joins.
@@ -133,8 +153,15 @@ impl Joining {
     }
 
     /// Handles a challenge: answers with its cookie.
-    pub(super) const fn on_challenge(&mut self, cookie: u64, now: Nanos) {
+    pub(super) fn on_challenge(
+        &mut self,
+        cookie: u64,
+        echo: Nanos,
+        topics: &mut Topics,
+        now: Nanos,
+    ) {
         self.cookie = cookie;
+        topics.requests().ask_again(echo);
         // At most one answer for each Join: forged Challenges must not make a flood of Joins.
         if self.may_answer && self.due.is_some() {
             self.due = Some(now);
@@ -142,37 +169,46 @@ impl Joining {
         }
     }
 
-    /// Handles a Welcome with `new_topics`: continues with the names that did not fit into the last
-    /// Join. Names that the session does not have are requested again after a pause, as the
-    /// sender's Welcome of a new topic may be lost.
-    pub(super) fn on_welcome(
-        &mut self,
-        (new_topics, echo): (usize, u64),
-        topics: &mut Topics,
-        now: Nanos,
-    ) {
-        if new_topics == 0 && !self.resume && echo != self.echo {
-            // A duplicate answer to an earlier Join: no answer to the names in the last one.
-            return;
-        }
-        let total = if self.resume { topics.len() } else { topics.requested().count() };
-        // A resume has to name all topics, in as many Joins as it takes.
-        let more = self.resume && self.end < total;
-        if self.resume && !more {
+    /// Handles a Welcome: goes on with the names that no Join has had room for, and finds out which
+    /// topics the session does not have. These are requested again after a pause, as the sender's
+    /// Welcome of a new topic may be lost.
+    pub(super) fn on_welcome(&mut self, answer: Answer, topics: &mut Topics, now: Nanos) {
+        let Answer { echo, is_first, new_topics, is_empty } = answer;
+        if self.resume {
+            // An answer in several frames, or to names before these, counts once.
+            if self.resumed_at == 0 || echo < self.resumed_at {
+                return;
+            }
+            // A resume has to name all topics, in as many Joins as it takes.
+            if self.resumed.end < topics.len() {
+                (self.resumed, self.resumed_at) = (self.resumed.end..self.resumed.end, 0);
+                (self.due, self.wait) = (Some(now), WAIT_MIN);
+                return;
+            }
             self.resume = false;
-            (self.first, self.end) = (0, 0);
-        } else {
-            self.first = if new_topics > 0 && !self.resume { 0 } else { self.end };
         }
-        let unknown = topics.requested().next().is_some();
-        if more || (unknown && (new_topics > 0 || self.first < total)) {
-            // Keeps `since`: further answers to the last Join may be on their way.
-            (self.due, self.wait) = (Some(now), WAIT_MIN);
-        } else {
-            self.pausing = topics.stop_requesting();
-            self.pause = if new_topics > 0 { PAUSE_MIN } else { self.pause };
-            self.due = self.pausing.then_some(now.saturating_add(self.pause));
-            self.pause = (self.pause * 2).min(PAUSE_MAX);
+        let requests = topics.requests();
+        let is_missing = is_empty && requests.miss(echo);
+        if new_topics > 0 {
+            self.pause = PAUSE_MIN;
+        }
+        if !requests.has_absent() {
+            self.retry = None;
+        } else if is_missing {
+            let retry = now.saturating_add(self.pause);
+            self.retry = Some(self.retry.map_or(retry, |earlier| earlier.min(retry)));
+        }
+        if requests.has_unasked() {
+            // One Join for each that was answered: no more Welcomes are under way at a time.
+            if is_first || self.due.is_none() {
+                (self.due, self.wait) = (Some(now), WAIT_MIN);
+            }
+        } else if !requests.has_asked() {
+            self.due = None;
+        } else if new_topics > 0 || is_missing || self.due.is_none() {
+            // Further frames of the answer may be under way. What is not in them is asked for
+            // again.
+            (self.due, self.wait) = (Some(now.saturating_add(WAIT_MIN)), WAIT_MIN);
         }
     }
 
@@ -180,12 +216,12 @@ impl Joining {
     pub(super) fn write(
         &mut self,
         settings: &ReceiverSettings,
-        topics: &Topics,
+        topics: &mut Topics,
         (session, expected): (u64, Option<u64>),
         now: Nanos,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        self.due.filter(|due| *due <= now && !self.pausing)?;
+        self.due.filter(|due| *due <= now)?;
         let resume = self.resume && expected.is_some();
         let flags = match expected {
             Some(_) if resume => flag::RESUME,
@@ -198,8 +234,8 @@ impl Joining {
         let flags = if settings.stream { flags } else { flags | flag::FEC };
         let sequence = expected.unwrap_or(0);
         let mut writer = FrameWriter::new(buffer, Kind::Join, flags, session, sequence);
-        // Zero stands for no Join.
-        self.echo = now.max(1);
+        // Each Join has a clock of its own; zero stands for no Join.
+        self.echo = now.max(self.echo + 1);
         let body = JoinBody {
             receiver: settings.receiver.into(),
             cookie: self.cookie.into(),
@@ -219,19 +255,22 @@ impl Joining {
         Some(writer.finish())
     }
 
-    /// Adds as many names as fit: those not begun yet, or all to resume.
-    fn add_names(&mut self, writer: &mut FrameWriter<'_>, topics: &Topics) {
-        let total = if self.resume { topics.len() } else { topics.requested().count() };
-        // The list has shrunk or was named once: begins again at its start.
-        if self.first >= total {
-            self.first = 0;
+    /// Adds as many names as fit: those that no Join has named yet, or all to resume.
+    fn add_names(&mut self, writer: &mut FrameWriter<'_>, topics: &mut Topics) {
+        if self.resume {
+            let fits = |name: &&str| writer.add_name(name);
+            let added = topics.names().skip(self.resumed.start).take_while(fits).count();
+            // A repetition may have room for topics of the meantime: they are named again.
+            if self.resumed_at == 0 {
+                self.resumed.end = self.resumed.start + added;
+                self.resumed_at = self.echo;
+            }
+            return;
         }
-        let fits = |name: &&str| writer.add_name(name);
-        let added = if self.resume {
-            topics.names().skip(self.first).take_while(fits).count()
-        } else {
-            topics.requested().skip(self.first).take_while(fits).count()
-        };
-        self.end = self.first + added;
+        // Nothing is new, and the time for answers is over: some of them are lost.
+        if !topics.requests().has_unasked() {
+            topics.requests().ask_all_again();
+        }
+        topics.ask(self.echo, |name| writer.add_name(name));
     }
 }

@@ -21,8 +21,6 @@ pub struct TopicReassembly {
     name: String,
     number: Option<u32>,
     order: DeliveryOrder,
-    /// Joins name the topic.
-    pub(super) is_requested: bool,
     /// Number of the next fragment, and of its message.
     fragment: u64,
     message: u64,
@@ -56,7 +54,6 @@ impl TopicReassembly {
             name: name.to_owned(),
             number: None,
             order,
-            is_requested: true,
             fragment: 0,
             message: 0,
             floor: 0,

@@ -8,6 +8,8 @@ use super::gap_tracker::GapTracker;
 use super::output::{BlockResult, Head, Output};
 use super::reassembly::TopicReassembly;
 use super::slots::Slots;
+use super::topic_requests::TopicRequests;
+use crate::Nanos;
 use lanecast_transport::LossReason;
 use lanecast_wire::net::{BlockHeader, Blocks, Items};
 use std::collections::HashMap;
@@ -18,6 +20,7 @@ pub(super) struct Topics {
     topics: Vec<TopicReassembly>,
     /// Slots by name.
     names: HashMap<Box<str>, u32>,
+    requests: TopicRequests,
     /// Slots by number, of the topics that have begun.
     slots: Slots,
     /// Slots of topics with queued blocks or a pending head.
@@ -46,6 +49,7 @@ impl Topics {
         let mut topics = Self {
             topics: Vec::new(),
             names: HashMap::new(),
+            requests: TopicRequests::default(),
             slots: Slots::default(),
             waiting: Vec::new(),
             reorder: ByteBudget::new(settings.reorder_bytes_max),
@@ -62,23 +66,22 @@ impl Topics {
         let Some(slot) = self.names.get(name) else {
             self.names.insert(name.into(), self.topics.len() as u32);
             self.topics.push(TopicReassembly::new(name, self.order));
+            self.requests.add();
             return true;
         };
-        let topic = &mut self.topics[*slot as usize];
-        // A known number is joined; a running request names the topic already.
-        topic.number().is_none() && !std::mem::replace(&mut topic.is_requested, true)
+        self.requests.announced(*slot)
     }
 
-    /// Stops requesting topics that the session does not have: the sender announces them when they
-    /// are added. Returns whether there are such topics.
-    pub(super) fn stop_requesting(&mut self) -> bool {
-        self.topics.iter_mut().for_each(|topic| topic.is_requested = false);
-        self.topics.iter().any(|topic| topic.number().is_none())
+    /// Requests of the topics whose numbers are unknown.
+    pub(super) const fn requests(&mut self) -> &mut TopicRequests {
+        &mut self.requests
     }
 
-    /// Requests the topics again that the session did not have.
-    pub(super) fn request_again(&mut self) {
-        self.topics.iter_mut().for_each(|topic| topic.is_requested = true);
+    /// Names topics in the Join with clock `echo`: those that no Join has named yet, as long as
+    /// they fit.
+    pub(super) fn ask(&mut self, echo: Nanos, mut fits: impl FnMut(&str) -> bool) {
+        let Self { requests, topics, .. } = self;
+        requests.ask(echo, |slot| fits(topics[slot as usize].name()));
     }
 
     pub(super) fn get(&self, slot: u32) -> &TopicReassembly {
@@ -102,12 +105,6 @@ impl Topics {
         self.slots.len() as u32
     }
 
-    /// Names of the topics to request.
-    pub(super) fn requested(&self) -> impl Iterator<Item = &str> {
-        let unknown = |topic: &&TopicReassembly| topic.is_requested && topic.number().is_none();
-        self.topics.iter().filter(unknown).map(TopicReassembly::name)
-    }
-
     /// Slots of the topics that have joined and not left.
     fn joined(&self) -> impl Iterator<Item = u32> + Clone + use<> {
         let known =
@@ -124,6 +121,7 @@ impl Topics {
             return None;
         }
         topic.begin(number, head);
+        self.requests.begin(slot);
         Some(slot)
     }
 

@@ -5,6 +5,7 @@ mod group_scopes;
 mod groups;
 mod latency;
 mod parity;
+mod patterns;
 mod programs;
 mod scale;
 mod scale_topics;

@@ -13,6 +13,7 @@ use lanecast_protocol::sender::{Sender, SenderSettings};
 use lanecast_protocol::{MICROSECOND, Nanos, SECOND};
 use lanecast_sim::event_queue::EventQueue;
 use lanecast_sim::network::{address, group_address, owner};
+use lanecast_transport::{TopicPattern, TopicSelection};
 use lanecast_wire::net::{Frame, FrameHeader, Items, Kind, flag};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -38,6 +39,8 @@ pub(crate) struct Shape {
     pub(crate) sources: usize,
     /// Topics of a source.
     pub(crate) topics: usize,
+    /// Subscribers have a pattern that matches all topics, from [`Programs::look`] on.
+    pub(crate) has_pattern: bool,
 }
 
 impl Shape {
@@ -166,6 +169,12 @@ pub(crate) struct Programs {
     pub(crate) is_cut: bool,
     /// The receiver to which 90 of 100 datagrams are lost.
     pub(crate) lossy: Option<usize>,
+    /// Datagrams of a thousand that are lost anywhere.
+    pub(crate) loss: u64,
+    /// Random part of a datagram's delay.
+    pub(crate) jitter: Nanos,
+    /// Frames of this kind are lost until then.
+    pub(crate) lost: Option<(Kind, Nanos)>,
     events: EventQueue<Event>,
     /// Resolvers first, then sources, then receivers.
     actors: Vec<Actor>,
@@ -176,17 +185,20 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// Starts all programs at once.
-    pub(crate) fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape, seed: u64) -> Self {
         let mut programs = Self {
             now: SECOND,
             shape,
             work: Work::default(),
             is_cut: false,
             lossy: None,
+            loss: 0,
+            jitter: JITTER,
+            lost: None,
             events: EventQueue::new(),
             actors: Vec::new(),
             published: vec![0; shape.all_sources()],
-            rng: Rng::new(7),
+            rng: Rng::new(seed),
         };
         for number in 0..shape.programs {
             let resolver = programs.resolver(number);
@@ -232,11 +244,23 @@ impl Programs {
             for topic in topics(number, self.shape.topics) {
                 resolver.publish(announcement, &topic).expect("a name");
             }
-            for topic in self.wanted(number) {
-                resolver.subscribe(&topic).expect("a name");
+            for topic in self.wanted(number).iter().filter(|_| !self.shape.has_pattern) {
+                resolver.subscribe(topic).expect("a name");
             }
         }
         resolver
+    }
+
+    /// Opens the subscribers of all programs.
+    pub(crate) fn look(&mut self) {
+        let pattern = TopicPattern::wildcard("market.**").expect("a pattern");
+        let all = TopicSelection::of_patterns(vec![pattern], usize::MAX);
+        for program in 0..self.shape.programs {
+            if let Role::Resolver(resolver) = &mut self.actors[program].role {
+                resolver.subscribe_pattern(1, &all);
+            }
+            self.wake(program, self.now);
+        }
     }
 
     fn source(&mut self, number: usize) -> Sender {
@@ -302,9 +326,14 @@ impl Programs {
         })
     }
 
+    /// Whether each receiver has joined all its topics.
+    pub(crate) fn have_joined(&self) -> bool {
+        self.readers().all(Reader::is_joined)
+    }
+
     /// Whether each receiver has joined all its topics, and each source has its receiver.
     pub(crate) fn all_joined(&self) -> bool {
-        self.readers().all(Reader::is_joined) && self.sources().all(|source| source.joined() == 1)
+        self.have_joined() && self.sources().all(|source| source.joined() == 1)
     }
 
     /// Whether no source has a receiver.
@@ -417,8 +446,15 @@ impl Programs {
     /// Joins a source that was found.
     fn found(&mut self, actor: usize, announcement: &Announcement, topic: &str) {
         let (now, seed) = (self.now, self.rng.next_u64());
+        let source = self.source_of(actor - self.reader_at(0));
+        let has_pattern = self.shape.has_pattern;
         let Role::Reader(reader) = &mut self.actors[actor].role else { return };
-        if reader.receiver.is_some() || !reader.topics.iter().any(|wanted| wanted == topic) {
+        if announcement.session != source as u64 + 1 {
+            return;
+        }
+        if let Some(receiver) = &mut reader.receiver {
+            receiver.subscribe(topic);
+            self.wake(actor, now);
             return;
         }
         let settings = ReceiverSettings {
@@ -427,7 +463,8 @@ impl Programs {
             seed,
             ..ReceiverSettings::default()
         };
-        let topics: Vec<&str> = reader.topics.iter().map(String::as_str).collect();
+        let all = reader.topics.iter().map(String::as_str);
+        let topics = if has_pattern { vec![topic] } else { all.collect() };
         let (session, control) = (announcement.session, announcement.control);
         reader.read.clear();
         reader.receiver = Some(Receiver::new(settings, session, control, &topics, now));
@@ -507,6 +544,10 @@ impl Programs {
     }
 
     fn transmit(&mut self, from: usize, to: SocketAddr, datagram: &[u8]) {
+        let kind = Frame::split(datagram).map(|(frame, _)| frame.kind);
+        if self.lost.is_some_and(|(lost, until)| self.now < until && kind == Some(lost)) {
+            return;
+        }
         let bytes: Rc<[u8]> = datagram.into();
         let Some((_, socket)) = owner(to) else {
             // To the group of the resolvers.
@@ -523,8 +564,9 @@ impl Programs {
     }
 
     fn fly(&mut self, from: usize, to: usize, bytes: Rc<[u8]>) {
-        let at = self.now + DELAY + self.rng.below(JITTER);
-        if !self.is_cut {
+        let at = self.now + DELAY + self.rng.below(self.jitter);
+        let is_lost = self.loss > 0 && self.rng.below(1_000) < self.loss;
+        if !self.is_cut && !is_lost {
             self.events.add(at, Event::Arrives { to, from, bytes });
         }
     }

@@ -12,7 +12,7 @@ const SESSION_BYTES: u64 = 16 << 10;
 
 fn shape() -> Shape {
     let programs = if std::env::var_os("LONG_TESTS").is_some() { 100 } else { 4 };
-    Shape { programs, sources: 10, topics: 10 }
+    Shape { programs, sources: 10, topics: 10, has_pattern: false }
 }
 
 /// A part of a run: its time, its work, and the memory that it keeps.
@@ -71,7 +71,7 @@ fn phase(programs: &mut Programs, what: &str, holds: impl Fn(&Programs) -> bool)
 /// A host whose programs have started, and resolved all their topics.
 fn joined(shape: Shape) -> Programs {
     let mut started = None;
-    let memory = measure(|| started = Some(Programs::new(shape)));
+    let memory = measure(|| started = Some(Programs::new(shape, 7)));
     let mut programs = started.expect("all programs");
     let sources = shape.all_sources() as u64;
     println!("{} KiB of {} topics at the start", memory.bytes_current / 1_024, shape.all_topics());

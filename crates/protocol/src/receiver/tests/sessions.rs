@@ -4,7 +4,7 @@ use super::super::*;
 use super::source::{RECEIVER, SESSION, Source};
 use super::subscriber::{Subscriber, settings};
 use crate::rng::Rng;
-use lanecast_wire::net::{ChallengeBody, FrameWriter, JoinBody, Range, flag};
+use lanecast_wire::net::{ChallengeBody, FrameWriter, JoinBody, Range, flag, names};
 
 /// One message in each of `count` datagrams, on topics 0, 1, 0, 1 ...
 fn alternating(count: u32, settings: ReceiverSettings) -> (Source, Subscriber) {
@@ -191,17 +191,74 @@ fn topics_of_an_earlier_join_are_heard_while_more_are_joined() {
     let before = Source::new(0, 1, 40);
     let join = subscriber.transmit(1).expect("a Join");
     subscriber.hear(2, &before.welcome(&join));
-    let join = subscriber.transmit(3).expect("a Join for the other");
-    subscriber.hear(4, &before.welcome(&join));
+    // The answer may have further frames, so it waits a little.
+    let join = subscriber.transmit(3_000_000).expect("a Join for the other");
+    subscriber.hear(3_000_001, &before.welcome(&join));
     assert_eq!(subscriber.joined, [1, 0]);
     // It has heard elsewhere that there is the second, and asks; meanwhile the session tells it.
     subscriber.receiver.subscribe("topic 1");
-    subscriber.hear(6, &source.welcome(&join));
+    subscriber.hear(3_000_002, &source.welcome(&join));
     assert_eq!(subscriber.joined, [1, 1]);
     source.publish(1, 20, false);
     source.close();
-    hear(&mut subscriber, &source, 7, &[0]);
+    hear(&mut subscriber, &source, 3_000_003, &[0]);
     assert_eq!(subscriber.next, [0, 1]);
+}
+
+/// The second answer to a repeated Join has no word of a topic that was wanted after that Join.
+#[test]
+fn a_topic_wanted_while_answers_are_under_way_is_asked_for_at_once() {
+    let source = Source::new(0, 3, 40);
+    let mut subscriber = Subscriber::new(settings(), &source.names[..1]);
+    (subscriber.next, subscriber.lost) = (vec![0; 3], vec![Vec::new(); 3]);
+    (subscriber.joined, subscriber.left) = (vec![0; 3], vec![None; 3]);
+    subscriber.bases = vec![None; 3];
+    let join = subscriber.transmit(1).expect("a Join");
+    subscriber.hear(2, &source.welcome(&join));
+    subscriber.receiver.subscribe("topic 1");
+    let once = subscriber.transmit(3).expect("a Join");
+    assert_eq!(kinds(&mut subscriber, 4), [Kind::Status]);
+    let late = subscriber.receiver.next_deadline().expect("the Join is not answered");
+    let twice = subscriber.transmit(late).expect("the Join again");
+    subscriber.hear(late + 1, &source.welcome(&once));
+    assert_eq!(subscriber.joined, [1, 1, 0]);
+    subscriber.receiver.subscribe("topic 2");
+    subscriber.hear(late + 2, &source.welcome(&twice));
+    let join = subscriber.transmit(late + 3).expect("a Join for the third");
+    subscriber.hear(late + 4, &source.welcome(&join));
+    assert_eq!(subscriber.joined, [1, 1, 1]);
+}
+
+/// An answer in two frames is no answer to the Join that follows the first of them.
+#[test]
+fn a_resume_tells_all_names_though_answers_have_several_frames() {
+    let source = Source::new(7, 40, 3);
+    let mut subscriber = Subscriber::new(settings(), &source.names);
+    let mut now = 1;
+    while subscriber.joined.contains(&0) {
+        let join = subscriber.transmit(now).expect("a Join");
+        subscriber.hear(now, &source.welcome(&join));
+        now += 1;
+    }
+    subscriber.receiver.disconnected();
+    subscriber.receiver.reconnected(now);
+    let join = |subscriber: &mut Subscriber, now: Nanos| {
+        let mut buffer = [0; 200];
+        let length = subscriber.receiver.next_transmit(now, &mut buffer).expect("a Join");
+        let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
+        assert_eq!(frame.flags & flag::RESUME, flag::RESUME);
+        let (_, wanted) = JoinBody::split(frame.body).expect("a body");
+        let wanted: Vec<String> = names(wanted).map(str::to_owned).collect();
+        (wanted, source.welcome(&buffer[..length]))
+    };
+    let (first, welcome) = join(&mut subscriber, now);
+    subscriber.hear(now, &welcome);
+    // The second Join is lost.
+    let (second, _) = join(&mut subscriber, now + 1);
+    assert!(!second.iter().any(|name| first.contains(name)));
+    subscriber.hear(now + 2, &welcome);
+    let late = subscriber.receiver.next_deadline().expect("it is repeated");
+    assert_eq!(join(&mut subscriber, late).0, second);
 }
 
 #[test]
