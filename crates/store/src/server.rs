@@ -127,6 +127,12 @@ impl<T: Transport + Clone> fmt::Debug for StoreServer<T> {
     }
 }
 
+/// Bytes of the longest frame that the store `name` can send.
+fn longest_reply<T: Transport>(transport: &T, name: &str) -> Result<usize, StoreError<T::Error>> {
+    let replies = transport.publisher(&name::replies(name, 0)).map_err(StoreError::Transport)?;
+    Ok(replies.longest_message())
+}
+
 impl<T: Transport + Clone> StoreServer<T> {
     /// Opens the store `name` with its data in `directory`, which is made if it does not exist;
     /// reads its journal, so that it is where it was when it ended.
@@ -147,13 +153,10 @@ impl<T: Transport + Clone> StoreServer<T> {
         let segment_bytes = journal_config.segment_bytes;
         let interval = options.checkpoint_interval();
         let mut settings = options.store_settings();
+        let longest_sent = longest_reply(&transport, name)?;
         // Copies of other stores have to fit into a frame of this transport.
-        let replies =
-            transport.publisher(&name::replies(name, 0)).map_err(StoreError::Transport)?;
-        let longest_sent = replies.longest_message();
         let longest = longest_sent.saturating_sub(FRAME_OVERHEAD);
         settings.longest_frame = settings.longest_frame.min(longest);
-        drop(replies);
         let StoreDirectory { incarnation, journal, written } =
             StoreDirectory::open(directory, journal_config, options.has_direct_writes)?;
         let storage = StoreDirectory::storage(directory, options.has_direct_writes);
@@ -177,7 +180,6 @@ impl<T: Transport + Clone> StoreServer<T> {
         let wakeup = Wakeup::new(written).map_err(StoreError::Wakeup)?;
         wakeup.add(&mut requests).map_err(StoreError::Wakeup)?;
         let client = lanecast_os::process::random().map_err(StoreError::Wakeup)?;
-        let clock = Clock::host();
         let longest = identity.settings.longest_frame;
         let permits_all = options.permits_deregistration;
         let mut server = Self {
@@ -202,7 +204,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             name: name.to_owned(),
             transport,
             wakeup,
-            clock,
+            clock: Clock::host(),
             next_tick: 0,
             forget_at: 0,
             stats: StoreStats::default(),
