@@ -1,7 +1,9 @@
 //! The mark of a cut: a file beside the segments with a number that each cut draws anew, so that a
 //! program that has promised to keep records learns that some of them are gone.
 
-use crate::storage::{OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile};
+use crate::storage::{
+    OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile,
+};
 
 const NAME: &str = "cut";
 const UNFINISHED: &str = "cut.new";

@@ -122,8 +122,7 @@ mod tests {
         let mut queue = FetchQueue::default();
         let mut push = |topic: &str, receiver: u64, token: u64| {
             let address = StoreAddress { client: 1, source: 0, topic };
-            let frame =
-                StoreFrame::Attach { receiver, token, since_unix_ns: 0, until_unix_ns: 0 };
+            let frame = StoreFrame::Attach { receiver, token, since_unix_ns: 0, until_unix_ns: 0 };
             let mut bytes = Vec::new();
             frame.write(address, &mut bytes);
             assert!(queue.push(address, &frame, &bytes));

@@ -76,9 +76,9 @@ impl Incarnation {
         };
         let read = match text.trim_end().split_once(' ') {
             None => number(text.trim_end()).map(|number| Self { number, cut: None }),
-            Some((first, cut)) => number(first)
-                .zip(number(cut))
-                .map(|(number, cut)| Self { number, cut: Some(cut) }),
+            Some((first, cut)) => {
+                number(first).zip(number(cut)).map(|(number, cut)| Self { number, cut: Some(cut) })
+            }
         };
         read.map(Some).ok_or(DirectoryError::Incarnation(path))
     }

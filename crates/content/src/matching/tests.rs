@@ -143,5 +143,5 @@ fn a_subscriber_that_comes_back_loses_nothing() {
     matching.publish(b"38=1\x01");
     let mut seen = Vec::new();
     listen(&mut matching, &mut subscriber, (&mut seen, 1), |seen| !seen.is_empty());
-    assert_eq!(seen, [0..1]);
+    assert_eq!((seen.len(), seen.first()), (1, Some(&(0..1))));
 }

@@ -49,8 +49,12 @@ impl Keeper {
     ) -> Self {
         let segment_bytes = config.segment_bytes;
         let journal = Journal::open(disk.clone(), config).expect("a journal");
-        let identity =
-            StoreIdentity { settings: StoreSettings::default(), incarnation: 7, has_older_checkpoints: false, segment_bytes };
+        let identity = StoreIdentity {
+            settings: StoreSettings::default(),
+            incarnation: 7,
+            has_older_checkpoints: false,
+            segment_bytes,
+        };
         let open = |start| journal.cursor(start, Durability::Persisted);
         let mut recovered = Checkpoints::recover(&disk, &identity, open).expect("recovered");
         on_recovered(&disk, &mut recovered);

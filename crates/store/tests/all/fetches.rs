@@ -1,9 +1,7 @@
 //! Requests for messages: many of them take turns of the store, in which others are served.
 
 use crate::some_stores::{Stores, TIMEOUT, until, until_stable};
-use lanecast_shm::{
-    Domain, DomainSettings, Publisher, SlowConsumerPolicy, Subscriber, Visibility,
-};
+use lanecast_shm::{Domain, DomainSettings, Publisher, SlowConsumerPolicy, Subscriber, Visibility};
 use lanecast_store::{StoreOptions, StoreServer};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::{Ballot, STORE_NUMBER_MAX, StoreAddress, StoreFrame};
@@ -144,10 +142,12 @@ fn questions_for_many_streams_are_answered_a_bounded_number_in_a_turn() {
         open_link(&mut link, client(number), replies, &mut stores);
     }
     for receiver in 0..RECEIVERS {
-        let attach =
-            StoreFrame::Attach { receiver, token: 1, since_unix_ns: 0, until_unix_ns: 0 };
+        let attach = StoreFrame::Attach { receiver, token: 1, since_unix_ns: 0, until_unix_ns: 0 };
         let mut bytes = Vec::new();
-        attach.write(StoreAddress { client: client(receiver), source: 0, topic: "orders" }, &mut bytes);
+        attach.write(
+            StoreAddress { client: client(receiver), source: 0, topic: "orders" },
+            &mut bytes,
+        );
         link.try_send(&bytes).expect("room");
     }
     let (mut turns, mut answers, start) = (Vec::new(), 0, Instant::now());

@@ -10,8 +10,12 @@ fn checkpointed() -> Keeper {
     let (disk, settings) = (SimulatedDisk::new(1, 64 << 20), StoreRetention::default());
     let journal = Journal::open(disk.clone(), config()).expect("a journal");
     let segment_bytes = SEGMENT;
-    let identity =
-        StoreIdentity { settings: StoreSettings::default(), incarnation: 7, segment_bytes };
+    let identity = StoreIdentity {
+        settings: StoreSettings::default(),
+        incarnation: 7,
+        has_older_checkpoints: false,
+        segment_bytes,
+    };
     let open = |start| journal.cursor(start, Durability::Persisted);
     let recovered = Checkpoints::recover(&disk, &identity, open).expect("recovered");
     let Recovered { replica, .. } = &recovered;
