@@ -1,5 +1,5 @@
-//! Frames that reports do not count: of layers above the transport that talk with subscribers beside
-//! the program's messages.
+//! Frames that reports do not count: of layers above the transport that talk with subscribers
+//! beside the program's messages.
 //!
 //! Owned by the publisher's roster of slots, used on its thread; beside the path of messages.
 
@@ -23,8 +23,8 @@ impl UncountedFrames {
         self.frames.push_back((start, end));
     }
 
-    /// Whether there is no other frame from `from` to `to`: whoever has read to the first has read
-    /// all messages before the second.
+    /// Whether there is no other frame from `from` to `to`: a reader at the first has read all
+    /// messages before the second.
     #[inline]
     pub(crate) fn are_all(&self, from: Position, to: Position) -> bool {
         if from == to {
