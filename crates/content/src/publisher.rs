@@ -182,6 +182,11 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         self.matching.session().send_packed();
     }
 
+    fn keep_warm(&mut self) {
+        self.all.keep_warm();
+        self.matching.session().keep_warm();
+    }
+
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         let set = match self.wakeup.take() {
             Some(set) => set,

@@ -103,6 +103,10 @@ impl Publish for Publisher {
         delegate!(&mut self.inner, Inner, it => it.send_packed());
     }
 
+    fn keep_warm(&mut self) {
+        delegate!(&mut self.inner, Inner, it => it.keep_warm());
+    }
+
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         delegate!(&mut self.inner, Inner, it => it.wakeup())
     }

@@ -8,6 +8,7 @@ use crate::conductor_handle::ConductorHandle;
 use crate::counters::{PublisherCounters, PublisherStatus};
 use crate::error::{TopicError, check_name};
 use crate::send_session::SendSession;
+use crate::settings::ThreadingMode;
 use crate::source::Source;
 use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Owner;
@@ -166,6 +167,14 @@ impl Publish for Publisher {
 
     fn send_packed(&mut self) {
         self.owner.lock().send_packed();
+    }
+
+    fn keep_warm(&mut self) {
+        let settings = &self.conductor.context.settings;
+        // Otherwise the conductor is not told that the owner is there.
+        if settings.keep_warm.is_some() && settings.threading == ThreadingMode::Caller {
+            self.owner.lock().drive_if_idle();
+        }
     }
 
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {

@@ -234,6 +234,13 @@ impl SendSession {
     /// Gives pending events to `handler`, after reading what receivers have sent; returns their
     /// number.
     pub(crate) fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        self.drive_if_idle();
+        self.sender.subscribers().poll_events(handler)
+    }
+
+    /// Reads what receivers have sent, and sends what is due, for an owner that has not done so for
+    /// a while.
+    pub(crate) fn drive_if_idle(&mut self) {
         let now = self.now();
         // Not at every call: a read is a system call, and the program may poll in a loop.
         if now.wrapping_sub(self.last_receive) > RECEIVE_INTERVAL {
@@ -245,7 +252,6 @@ impl SendSession {
             }
             self.wake_conductor();
         }
-        self.sender.subscribers().poll_events(handler)
     }
 
     /// Wakes a parked conductor, which sleeps on the sockets and deadlines from before the owner

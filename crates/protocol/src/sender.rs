@@ -261,7 +261,7 @@ impl Sender {
         self.session.extend_deadlines(now);
         self.session.remove_dead(now);
         self.session.eject_stalled(now);
-        self.heartbeats.send_due(&mut self.session, now);
+        self.heartbeats.send_due(&mut self.session, &mut self.scheduler, now);
     }
 
     /// Latest time of the next call of [`on_time`](Self::on_time) and

@@ -178,8 +178,9 @@ impl<T: Transport> PersistentPublisher<T> {
     /// returns the amount of work, 0 if there was none. Never blocks.
     pub fn poll(&mut self, mut handler: impl FnMut(SourceEvent)) -> usize {
         let now = self.now();
-        let Self { replies, machine, source, links, events, foreign_frames, .. } = self;
+        let Self { replies, publisher, machine, source, links, events, foreign_frames, .. } = self;
         let source = *source;
+        publisher.keep_warm();
         let mut work = links.flush();
         work += replies.poll(POLL_LIMIT, |event| match event {
             Event::Message(message) => match links.read(&message) {

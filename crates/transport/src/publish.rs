@@ -120,6 +120,11 @@ pub trait Publish: Send + 'static {
     /// Sends the messages that wait since [`pack`](Self::pack), and packs no more.
     fn send_packed(&mut self) {}
 
+    /// Keeps the way of messages warm in silence, where the transport does so and its publishers
+    /// have no thread for it (`net.keep_warm`): for programs that call in a loop in which they have
+    /// nothing to send. [`poll_events`](Self::poll_events) does the same.
+    fn keep_warm(&mut self) {}
+
     /// Copies `bytes` into a message and publishes it, if there is room now.
     ///
     /// # Errors

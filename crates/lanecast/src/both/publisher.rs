@@ -119,6 +119,10 @@ impl Publish for BothPublisher {
         self.far.send_packed();
     }
 
+    fn keep_warm(&mut self) {
+        self.far.keep_warm();
+    }
+
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         self.wakeup.open(self.near.wakeup(), self.far.wakeup())
     }

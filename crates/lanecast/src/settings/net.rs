@@ -359,8 +359,9 @@ pub(super) const NET: &[Setting] = &[
         about: "How often a silent publisher sends a short frame that keeps the caches on the \
                 way of its messages warm, here and at receivers that spin; to the group, or to \
                 one receiver in turn, and only while there are subscribers. 100us are 10,000 \
-                frames of some 100 bytes a second. The thread that sends messages sends them: \
-                with net.threading = caller while the program polls the publisher's events.",
+                frames of some 100 bytes a second, within net.data_rate. The thread that sends \
+                messages sends them: with net.threading = caller while the program polls the \
+                publisher's events.",
         set: |config, text| {
             config.net.keep_warm = optional(text, duration)?;
             Ok(())

@@ -4,6 +4,7 @@
 use super::config::Distribution;
 use super::keep_warm::KeepWarm;
 use super::receiver_state::{Peer, ReceiverState};
+use super::scheduler::Scheduler;
 use super::session::Session;
 use crate::Nanos;
 use crate::round_trip::RoundTrip;
@@ -36,8 +37,13 @@ impl Heartbeats {
         self.keep_warm.is_suspended = is_suspended;
     }
 
-    /// Sends the heartbeats that are due.
-    pub(super) fn send_due(&mut self, session: &mut Session, now: Nanos) {
+    /// Sends the heartbeats that are due; frames that keep the way warm within the data rate.
+    pub(super) fn send_due(
+        &mut self,
+        session: &mut Session,
+        scheduler: &mut Scheduler,
+        now: Nanos,
+    ) {
         if self.is_over(session) {
             return;
         }
@@ -63,8 +69,9 @@ impl Heartbeats {
                 }
             }
         }
-        if self.keep_warm.is_due(session, now) {
-            self.send_warming(session);
+        // One is left out rather than that data waits for it.
+        if self.keep_warm.is_due(session, now) && scheduler.has_rate_to_spare(now) {
+            scheduler.take(self.send_warming(session));
         }
         // Counted in rounds: each may be lost as a whole.
         if session.closed && any {
@@ -83,24 +90,26 @@ impl Heartbeats {
         due.into_iter().chain(self.keep_warm.due(session)).min()
     }
 
-    /// Sends a Session frame that says nothing new, as short as there are.
-    fn send_warming(&mut self, session: &mut Session) {
+    /// Sends a Session frame that says nothing new, as short as there are; returns its length.
+    fn send_warming(&mut self, session: &mut Session) -> usize {
         let (to, sequence, skipped) = match session.settings.distribution {
             Distribution::Multicast(group) => {
                 if session.control.front().is_some() {
-                    return;
+                    return 0;
                 }
                 (Peer::Address(group), session.sent, 0)
             }
             Distribution::Unicast | Distribution::Stream => {
-                let Some(at) = self.keep_warm.next_receiver(session) else { return };
+                let Some(at) = self.keep_warm.next_receiver(session) else { return 0 };
                 let known = &session.receivers[at];
                 (known.peer, known.cursor, known.skipped)
             }
         };
         let (frame, _) = session_frame(session, 0, (sequence, skipped), std::iter::empty());
+        let bytes = frame.len();
         session.send_control(to, frame);
         session.counters.session_frames += 1;
+        bytes
     }
 
     /// Whether the end was announced often enough, all receivers have left or died, and the dead

@@ -57,6 +57,11 @@ impl Scheduler {
     /// Accounts for a parity frame that was sent.
     pub(super) fn sent_parity(&mut self, session: &mut Session, of: ParityOf, bytes: usize) {
         parity::sent(session, of);
+        self.take(bytes);
+    }
+
+    /// Counts bytes against the data rate.
+    pub(super) const fn take(&mut self, bytes: usize) {
         if let Some(rate) = &mut self.rate {
             rate.take(bytes);
         }
@@ -65,6 +70,11 @@ impl Scheduler {
     /// Whether the data rate allows sending.
     pub(super) fn has_rate(&mut self, now: Nanos) -> bool {
         self.rate.as_mut().is_none_or(|rate| rate.is_ready(now))
+    }
+
+    /// Whether the data rate allows sending, and data that follows at once, too.
+    pub(super) fn has_rate_to_spare(&mut self, now: Nanos) -> bool {
+        self.rate.as_mut().is_none_or(|rate| rate.is_ready(now) && rate.is_half_full())
     }
 
     /// Time from which the rate allows data that waits for it.
@@ -129,9 +139,7 @@ impl Scheduler {
     fn count(&mut self, session: &mut Session, run: &Run) {
         session.counters.datagrams += run.count as u64;
         session.counters.bytes += run.bytes.len() as u64;
-        if let Some(rate) = &mut self.rate {
-            rate.take(run.bytes.len());
-        }
+        self.take(run.bytes.len());
     }
 }
 

@@ -49,6 +49,11 @@ impl TokenBucket {
         self.level >= self.burst
     }
 
+    /// Whether half of the burst is available.
+    pub(super) const fn is_half_full(&self) -> bool {
+        self.level >= self.burst / 2
+    }
+
     /// Takes the tokens of `bytes` sent.
     pub(super) const fn take(&mut self, bytes: usize) {
         self.level -= bytes as i64;

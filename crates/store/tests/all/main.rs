@@ -3,6 +3,7 @@
 mod administration;
 mod fetches;
 mod golden;
+mod keep_warm;
 mod killed;
 mod lists;
 mod recovery;

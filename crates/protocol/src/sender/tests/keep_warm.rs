@@ -110,6 +110,41 @@ fn frames_that_a_full_socket_refuses_do_not_gather() {
 }
 
 #[test]
+fn the_data_rate_holds_for_the_frames() {
+    for distribution in [Distribution::Unicast, Distribution::Multicast(group())] {
+        let settings = settings(distribution);
+        // A tenth of what the frames would take, of at least 40 bytes each.
+        let rate = 40 * (SECOND / INTERVAL) / 10;
+        let settings =
+            SenderSettings { keep_warm: Some(INTERVAL), data_rate: Some(rate), ..settings };
+        let mut sender = sender(settings);
+        let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+        let (mut warm, mut now) = (0, 1);
+        while now < 10 * SECOND {
+            now += INTERVAL;
+            sender.on_time(now);
+            let frames = sent(&mut sender, now);
+            warm += frames
+                .iter()
+                .map(|(_, it)| it)
+                .filter(|it| is_warming(it))
+                .map(Vec::len)
+                .sum::<usize>();
+            // It stays joined.
+            if now % (100 * MILLISECOND) < INTERVAL {
+                hear(&mut sender, now, address(1), &status(1, start, start.wrapping_add(64)));
+            }
+        }
+        // Half of a burst comes at first, the other half stays for data.
+        let most = 10 * rate as usize + (32 << 10) + 64;
+        assert!(
+            (10 * rate as usize - 64..most).contains(&warm),
+            "{warm} bytes, at {rate} a second"
+        );
+    }
+}
+
+#[test]
 fn none_leaves_while_they_are_suspended() {
     let mut sender = warming(Distribution::Unicast);
     let_in(&mut sender, 1, 1, 0, &["a"]);
