@@ -156,8 +156,8 @@ impl<C: Transport> Matching<C> {
             }
             done += 1;
         }
-        // The requests of such a subscriber come in: it has no filter yet, or it has come back, and
-        // still reads by a mark that is not its own any more. Without room the next message does it.
+        // The requests of such a subscriber come in: it has no filter yet, or it has come back and
+        // reads by a mark that is not its own any more. Without room the next message does it.
         if !self.departed_marks.is_empty() && self.control.streams() > self.filters.sessions() {
             let _ = self.withdraw_departed(|_, _| Ok(()));
         }

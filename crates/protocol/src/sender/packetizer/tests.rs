@@ -93,6 +93,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..200)
 }
 
+/// The lengths of the messages of a batch.
+fn lens() -> impl Strategy<Value = Vec<usize>> {
+    let len = prop_oneof![0usize..64, 200usize..500, 0usize..4_000];
+    proptest::collection::vec(len, 1..9)
+}
+
 /// The batch as it must come out: all but the last of each topic go on.
 fn publish(staged: &mut Vec<(u32, Vec<u8>)>, expected: &mut Vec<Message>) {
     let last = |topic| staged.iter().rposition(|(other, _)| *other == topic);
@@ -166,7 +172,7 @@ proptest! {
     #[test]
     fn reserved_room_stays_when_the_open_datagram_is_closed(
         steps in steps(),
-        lens in proptest::collection::vec(prop_oneof![0usize..64, 200usize..500, 0usize..4_000], 1..9),
+        lens in lens(),
         spare in 0usize..200,
         flush: bool,
     ) {
