@@ -17,6 +17,7 @@ mod features;
 mod filter;
 mod group;
 mod journal;
+mod life_lock;
 mod ls;
 mod manual;
 mod output;

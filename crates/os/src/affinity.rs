@@ -2,6 +2,8 @@
 
 use crate::checked;
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Pins the calling thread to `cpu`.
 ///
@@ -9,25 +11,45 @@ use std::io;
 /// If there is no such CPU, or this process may not use it. A mask set by `taskset` does not
 /// restrict the choice.
 pub fn pin(cpu: usize) -> io::Result<()> {
+    apply(&set_of(cpu)?).map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => refusal(cpu, "is not given to this process's control group"),
+        _ => error,
+    })
+}
+
+/// The set of this CPU alone, if there is one.
+fn set_of(cpu: usize) -> io::Result<libc::cpu_set_t> {
     let online = online();
-    let refuse = |why: &str| {
-        let message = format!("CPU {cpu} {why}: choose of {online:?}");
-        io::Error::new(io::ErrorKind::InvalidInput, message)
-    };
     if cpu >= libc::CPU_SETSIZE as usize || (!online.is_empty() && !online.contains(&cpu)) {
-        return Err(refuse("is not there"));
+        return Err(refusal(cpu, "is not there"));
     }
     // SAFETY: all bits zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
     // SAFETY: `cpu` lies within the set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
+    Ok(set)
+}
+
+/// Allocates nothing.
+fn apply(set: &libc::cpu_set_t) -> io::Result<()> {
     // SAFETY: `set` is a valid set of the size given; thread 0 is the caller.
-    checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })
-        .map(drop)
-        .map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => refuse("is not given to this process's control group"),
-            _ => error,
-        })
+    checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) }).map(drop)
+}
+
+fn refusal(cpu: usize, why: &str) -> io::Error {
+    let message = format!("CPU {cpu} {why}: choose of {:?}", online());
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// Pins the process that `command` starts to `cpu`, with all its threads.
+///
+/// # Errors
+/// If there is no such CPU. Starting the process fails if it may not use it.
+pub fn pin_child(command: &mut Command, cpu: usize) -> io::Result<()> {
+    let set = set_of(cpu)?;
+    // SAFETY: between fork and exec it makes one system call and allocates nothing.
+    unsafe { command.pre_exec(move || apply(&set)) };
+    Ok(())
 }
 
 /// The CPUs that the calling thread may run on, ascending.
@@ -79,6 +101,19 @@ pub fn parse_list(list: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_child_is_pinned_and_its_parent_is_not() {
+        let before = allowed().unwrap();
+        let cpu = before[0];
+        let mut command = Command::new("cat");
+        command.arg("/proc/self/status");
+        pin_child(&mut command, cpu).unwrap();
+        let status = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(status.contains(&format!("\nCpus_allowed_list:\t{cpu}\n")), "{status}");
+        assert_eq!(allowed().unwrap(), before);
+        assert!(pin_child(&mut command, libc::CPU_SETSIZE as usize).is_err());
+    }
 
     #[test]
     fn lists_are_ranges_and_single_numbers() {

@@ -1,6 +1,8 @@
 //! Identity and state of processes.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Identity of a process. Its id alone is reused after its death.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,6 +147,20 @@ pub fn start_session() -> std::io::Result<()> {
 pub fn end_with_parent() -> std::io::Result<()> {
     // SAFETY: this option takes a signal's number, and no pointer.
     crate::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
+}
+
+/// Has the process that `command` starts end (SIGTERM) when the thread that starts it does, also if
+/// that is before the program begins.
+pub fn end_child_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let tie = move || {
+        end_with_parent()?;
+        // SAFETY: getppid has no preconditions.
+        let has_parent = u32::try_from(unsafe { libc::getppid() }) == Ok(parent);
+        if has_parent { Ok(()) } else { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) }
+    };
+    // SAFETY: between fork and exec it makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(tie) };
 }
 
 /// Whether this process ignores the signal, as SIGHUP after nohup(1).

@@ -2,8 +2,6 @@
 
 use super::transport_name::TransportName;
 use crate::child::{ChildProcess, TempDomain};
-use anyhow::bail;
-use lanecast_os::affinity;
 use std::path::{Path, PathBuf};
 
 /// Arguments of a store: those of the ends that it serves.
@@ -48,18 +46,8 @@ impl StoreProcess {
         }
         let child = match arguments.cpu {
             None => ChildProcess::start("store", &words)?,
-            Some(cpu) => start_on(cpu, &words)?,
+            Some(cpu) => ChildProcess::start_on(cpu, "store", &words)?,
         };
         Ok(Self { _child: child, _data: data })
     }
-}
-
-/// Starts it from a thread on `cpu`: a process inherits the CPUs of the thread that starts it.
-fn start_on(cpu: usize, words: &[String]) -> anyhow::Result<ChildProcess> {
-    let start = || {
-        affinity::pin(cpu)?;
-        ChildProcess::start("store", words)
-    };
-    let started = std::thread::scope(|scope| scope.spawn(start).join());
-    started.unwrap_or_else(|_| bail!("the thread that starts the store panicked"))
 }

@@ -1,6 +1,6 @@
 //! `demo`, which is what a newcomer sees first.
 
-use crate::run::{Stage, wait_for};
+use crate::run::{Stage, children, wait_for};
 use std::os::unix::process::CommandExt;
 
 /// A signal to the demonstration alone, as `kill` sends it, and one to all its processes, as Ctrl-C
@@ -33,17 +33,24 @@ fn an_interrupted_demonstration_leaves_no_directories_behind() {
     }
 }
 
-/// The children of a process.
-fn children(pid: u32) -> Vec<u32> {
-    let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    listed.unwrap_or_default().split_whitespace().filter_map(|it| it.parse().ok()).collect()
-}
-
 /// The demonstration's directory, which an argument of its process names.
 fn directory_of(pid: u32) -> Option<std::path::PathBuf> {
     let arguments = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-    let domain = arguments.split('\0').find(|it| it.contains("lanecast-demo-"))?;
+    let domain = arguments.split('\0').find(|it| it.contains("lanecast-run-demo-"))?;
     Some(std::path::Path::new(domain).parent()?.to_owned())
+}
+
+#[test]
+fn a_killed_demonstration_ends_its_processes() {
+    let stage = Stage::new();
+    let demo = stage.start("demo --seconds 60 --rate 1000 --lines 1000 --orders 0");
+    let children = wait_for("its processes", || {
+        Some(children(demo.pid())).filter(|children| children.len() == 4)
+    });
+    demo.signal("KILL");
+    for child in children {
+        wait_for("the end of its processes", || directory_of(child).is_none().then_some(()));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `lanecast perf lat-report`: real series, as short as they go.
 
-use crate::run::Stage;
+use crate::run::{Stage, children, wait_for};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
@@ -62,6 +62,26 @@ fn another_load_has_no_figures_of_the_document() {
         assert_eq!((&line["repetitions"], &line["size"]), (&2.into(), &100.into()));
         assert_eq!(line["reference"].as_array().map(Vec::len), Some(0));
     }
+}
+
+#[test]
+fn a_killed_report_ends_its_store_and_the_next_one_removes_its_data() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.path("data")).unwrap();
+    let options = "--transports shm --wait park --no-floor --store-data data --json -w 5,1000";
+    let line = format!("perf lat-report {options} -n 100 -r 1000 --repetitions");
+    let report = stage.start(&format!("{line} 1000"));
+    let is_store = |pid: &u32| {
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.contains("\0store\0lat\0")
+    };
+    let store = wait_for("a store", || children(report.pid()).into_iter().find(is_store));
+    report.signal("KILL");
+    wait_for("the end of the store", || (!is_store(&store)).then_some(()));
+    let left = || std::fs::read_dir(stage.path("data")).unwrap().count();
+    assert_eq!(left(), 1);
+    stage.run(&format!("{line} 1")).good();
+    assert_eq!(left(), 0);
 }
 
 /// The options of rows between two namespaces.

@@ -15,6 +15,12 @@ pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
     lanecast_system_tests::wait_for(what, DEADLINE, || Ok(found())).unwrap()
 }
 
+/// The children of a process.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    listed.unwrap_or_default().split_whitespace().filter_map(|it| it.parse().ok()).collect()
+}
+
 /// A domain of its own, removed with its contents at the end.
 pub(crate) struct Stage(tempfile::TempDir);
 
