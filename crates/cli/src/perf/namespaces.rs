@@ -2,6 +2,7 @@
 //!
 //! The command that measures makes them and owns them; their processes are its children.
 
+use crate::life_lock::hold;
 use crate::output::print_error;
 use anyhow::{Context, bail, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -10,10 +11,12 @@ use std::fs::File;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Names are `lcg<process>x<number>`, so that a later run can see that their maker has ended.
+/// Names are `lcg<process>x<number>x<random number>`: processes that share the directory may have
+/// the same number, each in a PID namespace of its own.
 const PREFIX: &str = "lcg";
 const NAMES: &str = "/run/netns";
 /// The interface of each namespace.
@@ -24,6 +27,8 @@ pub(super) const INTERFACE: &str = "eth0";
 pub(super) struct Network {
     /// The bridge's namespace if there is one, and then one for each member.
     names: Vec<String>,
+    /// These namespaces, with a lock on each: a later run sees by it whether their maker has ended.
+    locks: Vec<File>,
     /// Index of the first member's.
     first: usize,
 }
@@ -74,11 +79,11 @@ impl Network {
             "network namespaces need root: run the command by sudo"
         );
         clear_stale();
-        let mut network = Self { names: Vec::new(), first };
+        let mut network = Self { names: Vec::new(), locks: Vec::new(), first };
         for number in 0..namespaces {
-            let name = format!("{PREFIX}{}x{number}", std::process::id());
-            ip(&[], &format!("netns add {name}\n"))?;
+            let (name, lock) = made(number)?;
             network.names.push(name);
+            network.locks.push(lock);
         }
         Ok(network)
     }
@@ -139,25 +144,47 @@ pub(super) fn address(member: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, member as u8 + 1)
 }
 
+/// Makes a namespace, and locks it.
+fn made(number: usize) -> anyhow::Result<(String, File)> {
+    loop {
+        let (process, random) = (std::process::id(), lanecast_os::process::random()?);
+        let name = format!("{PREFIX}{process}x{number}x{random:016x}");
+        ip(&[], &format!("netns add {name}\n"))?;
+        // Another process may take it for stale until it is locked, and remove it.
+        if let Some(lock) = hold(&Path::new(NAMES).join(&name))? {
+            return Ok((name, lock));
+        }
+    }
+}
+
 /// Removes the namespaces of processes that have ended without doing so.
 fn clear_stale() {
     // The directory comes with the first namespace.
     let Ok(names) = std::fs::read_dir(NAMES) else { return };
+    let Ok(directory) = std::fs::metadata(NAMES) else { return };
     for name in names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
-        let is_stale = maker(&name)
-            .is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists());
-        // Another process may clear it at the same time.
+        if !is_ours(&name) {
+            continue;
+        }
+        let namespace = File::open(Path::new(NAMES).join(&name));
+        // One that is being made is still a file of the directory's own. The lock keeps its maker
+        // from it until it is gone.
+        let is_made = |it: &File| it.metadata().is_ok_and(|it| it.dev() != directory.dev());
+        let is_stale = namespace.as_ref().is_ok_and(|it| is_made(it) && it.try_lock().is_ok());
         if is_stale && ip(&[], &format!("netns delete {name}\n")).is_ok() {
             print_error(&format!("removed {name}, which a killed run had left"));
         }
     }
 }
 
-/// The process that made a namespace of this program.
-fn maker(name: &str) -> Option<u32> {
-    let (process, number) = name.strip_prefix(PREFIX)?.split_once('x')?;
-    number.parse::<u32>().ok()?;
-    process.parse().ok()
+/// Whether this program made the namespace. Earlier versions, whose names end with the number, held
+/// no lock.
+fn is_ours(name: &str) -> bool {
+    let parts = name.strip_prefix(PREFIX).map(|rest| rest.split('x').collect::<Vec<_>>());
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    let is_random = |text: &str| text.len() == 16 && u64::from_str_radix(text, 16).is_ok();
+    matches!(parts.as_deref(), Some([process, number, random])
+        if is_number(process) && is_number(number) && is_random(random))
 }
 
 /// Runs lines of `ip` commands.
@@ -186,10 +213,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_names_have_a_maker() {
-        assert_eq!(maker("lcg4194304x12"), Some(4_194_304));
-        for name in ["lcg12", "lcgx1", "lcg1x", "lc1x1", "xlcg1x1", "lcg-1x1"] {
-            assert_eq!(maker(name), None, "{name}");
+    fn our_names_are_known() {
+        assert!(is_ours("lcg4194304x12x00000000000000ff"));
+        for name in ["lcg12", "lcg1x1", "lcgx1x00000000000000ff", "lcg1x1xff", "lcg1x1x", "my"] {
+            assert!(!is_ours(name), "{name}");
         }
         assert_eq!(address(3), Ipv4Addr::new(10, 77, 0, 4));
     }

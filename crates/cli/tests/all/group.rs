@@ -237,3 +237,37 @@ fn namespaces_are_made_and_removed() {
     assert!(done.refused(1).contains("interrupted"), "{}", done.err);
     assert_eq!(count(), 0, "{:?}", names());
 }
+
+/// A run in a PID namespace of its own sees no process of the others.
+#[test]
+fn only_namespaces_of_runs_that_have_ended_are_removed() {
+    if !lanecast_system_tests::possible() {
+        return;
+    }
+    let stage = Stage::new();
+    let settings = "transport=tcp num_msgs=1000 interval=50";
+    let run = stage.start(&format!("perf group --local 2 --namespaces {settings}"));
+    let ours = format!("lcg{}x", run.pid());
+    let count = || {
+        let names = std::fs::read_dir("/run/netns").into_iter().flatten();
+        let names = names.filter_map(|name| name.ok()?.file_name().into_string().ok());
+        names.filter(|name| name.starts_with(&ours)).count()
+    };
+    crate::run::wait_for("three namespaces", || (count() == 3).then_some(()));
+    let elsewhere = || {
+        let settings = "transport=tcp num_msgs=10 msg_size=100";
+        let line = format!("perf group --local 2 --namespaces --json {settings}");
+        let program = stage.lanecast(&line);
+        let mut command = stage.command("unshare");
+        command.args(["--pid", "--fork", "--mount-proc", "--propagation", "unchanged"]);
+        command.arg(program.get_program()).args(program.get_args());
+        crate::run::Run::start(command).finish().good();
+    };
+    elsewhere();
+    assert_eq!(count(), 3);
+    run.signal("KILL");
+    // Its lock ends with it.
+    run.finish();
+    elsewhere();
+    assert_eq!(count(), 0);
+}
