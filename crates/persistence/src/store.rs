@@ -11,6 +11,7 @@ mod offering;
 mod peer_positions;
 mod position_questions;
 mod receivers;
+mod registered_run;
 mod replay_error;
 mod settings;
 mod stream;
@@ -29,6 +30,7 @@ use lanecast_wire::store::{
 use lifetimes::Lifetimes;
 use offering::Offering;
 use peer_positions::{ask_for_more, positions, tend_positions};
+use registered_run::registered_run;
 pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
 use std::collections::{BTreeMap, BTreeSet};
