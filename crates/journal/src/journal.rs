@@ -131,6 +131,11 @@ impl<S: Storage> Journal<S> {
         usize::try_from(self.shared.settings.longest_body()).unwrap_or(usize::MAX)
     }
 
+    /// Length of new segments, in bytes.
+    pub fn segment_bytes(&self) -> u64 {
+        self.shared.settings.segment_bytes
+    }
+
     /// Result of the recovery at opening.
     pub const fn recovered(&self) -> Recovered {
         self.recovered
@@ -209,6 +214,18 @@ impl<S: Storage> Journal<S> {
     /// State of the disk. Costs one load.
     pub fn health(&self) -> Health {
         self.shared.append_queue.health()
+    }
+
+    /// Bytes that can still be written, about, if the disk has no space for another segment: a
+    /// program that gives up old records by writing new ones stops to write others before that is
+    /// nothing. `None` while there was space.
+    pub fn room_on_full_disk(&self) -> Option<u64> {
+        self.shared.preallocator.room_on_full_disk()
+    }
+
+    /// Tries again to make the next segment, if the disk had no space for it.
+    pub fn retry_preallocation(&self) {
+        self.shared.preallocator.retry();
     }
 
     /// The error after which the journal accepts nothing; `None` if it works.

@@ -5,7 +5,7 @@ use crate::lock::lock;
 use crate::recycler::Recycler;
 use crate::segment::{Format, Segment};
 use crate::start::Source;
-use crate::storage::{Fill, Storage, StorageError, StorageResult};
+use crate::storage::{Fill, Storage, StorageError, StorageErrorKind, StorageResult};
 use crate::writer::SegmentSupply;
 use lanecast_base::sync::{AtomicU64, Ordering};
 use std::collections::VecDeque;
@@ -141,6 +141,24 @@ impl<S: Storage> Preallocator<S> {
     /// Stores the free bytes of the current segment.
     pub(crate) fn set_remaining(&self, bytes: u64) {
         self.left.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that can be written before a segment has to be made, about, if the last attempt to make
+    /// one has found the disk full.
+    pub(crate) fn room_on_full_disk(&self) -> Option<u64> {
+        let state = lock(&self.state);
+        let is_full = |it: &StorageError| it.kind == StorageErrorKind::NoSpace;
+        let is_full = state.failure.as_ref().is_some_and(is_full);
+        let spares = state.spares.len() as u64 * self.format.segment_bytes;
+        is_full.then(|| self.left.load(Ordering::Relaxed) + spares)
+    }
+
+    /// Tries again to make a segment, if the last attempt has failed.
+    pub(crate) fn retry(&self) {
+        let mut state = lock(&self.state);
+        if state.failure.take().is_some() {
+            self.changed.notify_all();
+        }
     }
 
     /// Requests a retention run: the writer has changed segments.

@@ -56,6 +56,11 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     catalog: Catalog,
     /// Position of the last record.
     appended: u64,
+    /// Room from which on a full disk takes no messages: the rest is left to the records by which
+    /// retention gives messages up.
+    reserve: u64,
+    /// The disk is full but for the reserve.
+    is_reserved: bool,
     /// Longest record, in bytes.
     longest: usize,
     /// Records that were refused since they are longer.
@@ -109,6 +114,8 @@ impl<S: Storage> JournalLog<S> {
             pin: journal.pin(1),
             appended: journal.recovered().last,
             is_held: false,
+            reserve: journal.segment_bytes() / 2,
+            is_reserved: false,
             longest: journal.longest_body(),
             too_long: 0,
             journal,
@@ -169,6 +176,20 @@ impl<S: Storage> JournalLog<S> {
         self.catalog.journal_bytes
     }
 
+    /// Looks whether the disk is full but for what retention needs.
+    pub(crate) fn look_at_disk(&mut self) {
+        let room = self.journal.room_on_full_disk();
+        let pending = self.journal.pending_bytes() as u64;
+        self.is_reserved = room.is_some_and(|room| room < self.reserve + pending);
+    }
+
+    /// Has the journal try again to make a segment on a full disk: without messages it never would.
+    pub(crate) fn retry_space(&self) {
+        if self.is_reserved {
+            self.journal.retry_preallocation();
+        }
+    }
+
     /// Records that were refused since no segment has room for them.
     pub(crate) const fn too_long(&self) -> u64 {
         self.too_long
@@ -207,7 +228,7 @@ impl<S: Storage> JournalLog<S> {
 
     /// Whether the disk is full: nothing is taken until there is space.
     pub(crate) fn is_disk_full(&self) -> bool {
-        self.journal.health() == Health::NoSpace
+        self.is_reserved || self.journal.health() == Health::NoSpace
     }
 
     /// Forgets the places of readers: an idle one would hold the segments behind it.
@@ -420,6 +441,9 @@ impl<S: Storage> StoreLog for JournalLog<S> {
             record,
             LogRecord::Message { .. } | LogRecord::Copied { .. } | LogRecord::Moved { .. }
         );
+        if self.is_reserved && is_message && !matches!(record, LogRecord::Moved { .. }) {
+            return Err(LogFull);
+        }
         let longest = if is_message { self.longest_message() } else { self.longest };
         if (if is_message { body.len() } else { length }) > longest {
             self.too_long += 1;

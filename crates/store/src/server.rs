@@ -45,7 +45,7 @@ const ROOM_WAIT: Duration = Duration::from_millis(1);
 const SLICES_AHEAD: u32 = 8;
 /// Interval at which retention looks for messages to give up.
 const RETAIN: Nanos = 20_000_000;
-/// Interval at which the places of readers are forgotten.
+/// Interval at which the places of readers are forgotten, and a full disk is tried again.
 const FORGET: Nanos = 2_000_000_000;
 
 /// A store over the transport `T`: keeps the messages of publishers that have registered with it.
@@ -258,8 +258,10 @@ impl<T: Transport + Clone> StoreServer<T> {
         if now >= self.forget_at {
             self.forget_at = now + FORGET;
             self.log.forget_readings();
+            self.log.retry_space();
         }
         if now >= self.retain_at {
+            self.log.look_at_disk();
             let unix_ns = unix_ns();
             // A log without room stops it until then; the rest of a cut follows in the next poll.
             let step = self.retention.step(&mut self.machine, &mut self.log, unix_ns);

@@ -5,6 +5,7 @@ mod limits;
 
 use super::*;
 use crate::checkpoint::{Checkpoints, Recovered, StoreIdentity};
+use crate::checkpointer::Checkpointer;
 use lanecast_journal::{Durability, Journal, JournalConfig, Retention, Storage};
 use lanecast_persistence::{StoreOutlet, StoreSettings};
 use lanecast_sim::disk::SimulatedDisk;
@@ -364,6 +365,77 @@ fn a_full_disk_is_refused_and_heals() {
         std::thread::yield_now();
     }
     keeper.machine.replay(&message).expect("it follows");
+}
+
+#[test]
+fn a_full_disk_heals_by_the_age_of_its_messages() {
+    let retention = Retention { bytes: None, age: Some(Duration::from_millis(1)) };
+    let config = JournalConfig { retention, ..config() };
+    let settings = StoreRetention { age: retention.age, ..StoreRetention::default() };
+    let disk = SimulatedDisk::new(1, 64 << 20);
+    let (checkpoint_disk, pin_disk) = (disk.clone(), disk.clone());
+    let journal = Journal::open(disk.clone(), config.clone()).expect("a journal");
+    let identity = StoreIdentity {
+        settings: StoreSettings::default(),
+        incarnation: 7,
+        has_older_checkpoints: false,
+        segment_bytes: SEGMENT,
+    };
+    let open = |start| journal.cursor(start, Durability::Persisted);
+    let recovered = Checkpoints::recover(&pin_disk, &identity, open).expect("recovered");
+    let (machine, catalog) = (recovered.replica.machine.clone(), recovered.replica.catalog.clone());
+    // No checkpoint is due for the bytes of so few records.
+    let pin = journal.pin(1);
+    let checkpointer =
+        Checkpointer::start(checkpoint_disk, recovered, pin, 3 * SEGMENT / 2, 1 << 20)
+            .expect("a thread");
+    let log = JournalLog::new(journal, catalog, Some(checkpointer));
+    let task = RetentionTask::new(settings, SEGMENT);
+    let mut keeper = Keeper { disk, machine, log, task, next: Vec::new() };
+    keeper.log.set_time(1);
+    keeper.begin(&["orders"]);
+    // Room for four segments, and for some files beside them.
+    keeper.disk.set_capacity(4 * SEGMENT + SEGMENT / 2);
+    let deadline = Instant::now() + LONG;
+    let mut refused = 0;
+    while refused < 1_000 {
+        assert!(Instant::now() < deadline, "it is never full");
+        let sequence = keeper.next[0];
+        let record = LogRecord::Message { stream: 0, sequence, body: &[7; BODY] };
+        if keeper.log.append(&record).is_ok() {
+            keeper.next[0] += 1;
+            keeper.log.commit();
+            keeper.machine.replay(&record).expect("it follows");
+            // One at a time, as a disk takes them that is faster than the publisher.
+            while keeper.log.persisted() < keeper.log.appended() && !keeper.log.is_disk_full() {
+                assert!(Instant::now() < deadline, "the disk stands still");
+                std::thread::yield_now();
+            }
+        } else {
+            refused += 1;
+        }
+        keeper.log.look_at_disk();
+    }
+    assert_eq!(keeper.log.failure(), None);
+    // Nothing but retention makes room.
+    let (before, mut unix_ns) = (keeper.next[0], 1_000_000_000_000);
+    while keeper.next[0] < before + 400 {
+        assert!(Instant::now() < deadline, "it does not heal by itself");
+        unix_ns += 1_000_000;
+        let _ = keeper.task.step(&mut keeper.machine, &mut keeper.log, unix_ns);
+        keeper.log.commit();
+        keeper.log.look_at_disk();
+        keeper.log.retry_space();
+        let sequence = keeper.next[0];
+        let record = LogRecord::Message { stream: 0, sequence, body: &[7; BODY] };
+        if keeper.log.append(&record).is_ok() {
+            keeper.next[0] += 1;
+            keeper.machine.replay(&record).expect("it follows");
+        }
+        keeper.log.commit();
+        std::thread::yield_now();
+    }
+    assert!(keeper.first(0) > 0, "the oldest messages were given up");
 }
 
 #[test]
