@@ -114,12 +114,15 @@ impl NetContext {
     /// Puts an AF_XDP socket beside `socket`, if sessions use them.
     fn past_the_stack(&self, socket: UdpSocket) -> io::Result<DatagramSocket> {
         let sealing = self.sealing_of(&socket)?;
-        let Some(device) = &self.xdp else { return Ok(DatagramSocket::udp(socket, sealing)) };
+        let options = self.options(socket.local_address()?, false);
+        let Some(device) = &self.xdp else {
+            return Ok(DatagramSocket::udp(socket, options, sealing));
+        };
         match XdpSocket::open(device, socket, self.settings.hops) {
             Ok(socket) => Ok(DatagramSocket::xdp(socket, sealing)),
             Err((socket, error)) => {
                 self.telemetry.error(&format!("net.io = xdp: a session goes by a socket: {error}"));
-                Ok(DatagramSocket::udp(socket, sealing))
+                Ok(DatagramSocket::udp(socket, options, sealing))
             }
         }
     }

@@ -5,9 +5,10 @@
 //! branch a call, where a type parameter would reach up to the application's types and a trait
 //! object would hide the calls from the optimiser.
 
+use crate::peer_socket::PeerSocket;
 use crate::poller::Descriptor;
 use crate::sealed_socket::SocketSealing;
-use lanecast_os::udp::{GsoBatch, UdpSocket, segmentation_works};
+use lanecast_os::udp::{GsoBatch, UdpOptions, UdpSocket, segmentation_works};
 use lanecast_os::xdp::XdpSocket;
 use std::io;
 use std::net::SocketAddr;
@@ -33,6 +34,8 @@ enum BackEnd {
         socket: Arc<UdpSocket>,
         /// The system segments runs of datagrams (UDP GSO).
         has_segmentation: bool,
+        /// The socket connected to a session's only peer.
+        peer: Option<Box<PeerSocket>>,
     },
     /// Past the kernel's network stack.
     Xdp(Box<XdpSocket>),
@@ -40,15 +43,36 @@ enum BackEnd {
 
 impl DatagramSocket {
     /// A socket of the system for the datagrams of sessions.
-    pub(crate) fn udp(socket: UdpSocket, sealing: Option<Box<SocketSealing>>) -> Self {
-        let has_segmentation = segmentation_works();
-        Self { back_end: BackEnd::Udp { socket: Arc::new(socket), has_segmentation }, sealing }
+    pub(crate) fn udp(
+        socket: UdpSocket,
+        options: UdpOptions,
+        sealing: Option<Box<SocketSealing>>,
+    ) -> Self {
+        let (socket, has_segmentation) = (Arc::new(socket), segmentation_works());
+        let peer = Some(Box::new(PeerSocket::new(options)));
+        Self { back_end: BackEnd::Udp { socket, has_segmentation, peer }, sealing }
+    }
+
+    /// Whether sends to one address, and to no other, are to make it the peer that a further socket
+    /// is connected to.
+    pub(crate) fn seek_peer(&mut self, is_wanted: bool) {
+        if let BackEnd::Udp { peer: Some(peer), .. } = &mut self.back_end {
+            peer.seek(is_wanted);
+        }
+    }
+
+    /// Has the next read look for datagrams of all senders.
+    #[inline]
+    pub(crate) fn look_at_all(&mut self) {
+        if let BackEnd::Udp { peer: Some(peer), .. } = &mut self.back_end {
+            peer.look_at_own();
+        }
     }
 
     /// A socket of the system for single datagrams.
     pub(crate) fn single(socket: UdpSocket, sealing: Option<Box<SocketSealing>>) -> Self {
         let socket = Arc::new(socket);
-        Self { back_end: BackEnd::Udp { socket, has_segmentation: false }, sealing }
+        Self { back_end: BackEnd::Udp { socket, has_segmentation: false, peer: None }, sealing }
     }
 
     /// A socket past the kernel's stack.
@@ -127,15 +151,31 @@ impl DatagramSocket {
     /// Datagrams that were dropped because the receive buffer was full.
     pub(crate) fn dropped(&self) -> u64 {
         match &self.back_end {
-            BackEnd::Udp { socket, .. } => socket.dropped().unwrap_or(0).into(),
+            BackEnd::Udp { socket, peer, .. } => {
+                let peer = peer.as_ref().and_then(|peer| peer.socket());
+                let sockets = [socket].into_iter().chain(peer);
+                sockets.map(|socket| u64::from(socket.dropped().unwrap_or(0))).sum()
+            }
             BackEnd::Xdp(socket) => socket.dropped(),
+        }
+    }
+
+    /// Number of sockets that were opened beside the first: descriptors to sleep on.
+    pub(crate) fn opened(&self) -> u64 {
+        match &self.back_end {
+            BackEnd::Udp { peer: Some(peer), .. } => u64::from(peer.socket().is_some()),
+            _ => 0,
         }
     }
 
     /// Adds the descriptors to sleep on.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         match &self.back_end {
-            BackEnd::Udp { socket, .. } => into.push((socket.clone() as Descriptor, false)),
+            BackEnd::Udp { socket, peer, .. } => {
+                into.push((socket.clone() as Descriptor, false));
+                let peer = peer.as_ref().and_then(|peer| peer.socket());
+                into.extend(peer.map(|socket| (socket.clone() as Descriptor, false)));
+            }
             BackEnd::Xdp(socket) => {
                 into.push((socket.system().clone() as Descriptor, false));
                 into.extend(socket.descriptors().map(|it| (it.clone() as Descriptor, false)));
@@ -148,6 +188,7 @@ impl BackEnd {
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         match self {
+            Self::Udp { socket, peer: Some(peer), .. } => peer.receive(socket, into),
             Self::Udp { socket, .. } => socket.receive(into),
             Self::Xdp(socket) => socket.receive(into),
         }
@@ -156,6 +197,7 @@ impl BackEnd {
     #[inline]
     fn send_to(&mut self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         match self {
+            Self::Udp { socket, peer: Some(peer), .. } => peer.send_to(socket, bytes, to),
             Self::Udp { socket, .. } => socket.send_to(bytes, to),
             Self::Xdp(socket) => socket.send_to(bytes, to),
         }
@@ -163,8 +205,13 @@ impl BackEnd {
 
     fn send_run(&mut self, run: GsoBatch<'_>) -> io::Result<()> {
         match self {
-            Self::Udp { socket, has_segmentation: true } => socket.send_batches(&[run]).map(drop),
-            Self::Udp { socket, has_segmentation: false } => send_unsegmented(socket, run),
+            Self::Udp { socket, has_segmentation: true, peer: Some(peer) } => {
+                peer.send_run(socket, run)
+            }
+            Self::Udp { socket, has_segmentation: true, .. } => {
+                socket.send_batches(&[run]).map(drop)
+            }
+            Self::Udp { socket, .. } => send_unsegmented(socket, run),
             Self::Xdp(socket) => socket.send_run(run),
         }
     }

@@ -40,6 +40,7 @@ mod multicast_loopback;
 mod network;
 mod owner_state;
 mod peer_names;
+mod peer_socket;
 mod peers;
 mod poller;
 mod publisher;

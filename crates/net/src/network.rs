@@ -176,9 +176,11 @@ impl Network {
             let sender = TcpSender::new(listener, options, tls, receivers, telemetry);
             return Ok((SendTransport::Tcp(sender), address));
         }
-        let socket = context.session_socket(port).map_err(system("open a UDP socket"))?;
+        let mut socket = context.session_socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;
         // Only datagrams to a group come back to this host.
+        // Datagrams to a group leave by the session's own socket.
+        socket.seek_peer(kind == TransportKind::Ru);
         let loopback = (kind == TransportKind::Rm).then(MulticastLoopback::new);
         Ok((SendTransport::Udp(socket, loopback), address))
     }

@@ -21,7 +21,7 @@ use crate::receive_sockets::ReceiveSockets;
 use crate::reporting::Reporting;
 use crate::session_opener::SessionOpener;
 use crate::settings::DeliverySettings;
-use crate::source::Source;
+use crate::source::{Source, TransportKind};
 use crate::tcp_receiver::{self, TcpReceiver};
 use crate::telemetry::UnreadableDatagrams;
 use lanecast_protocol::Nanos;
@@ -177,6 +177,10 @@ impl ReceiveSessions {
                 }
             };
             self.sessions.push(session);
+            // Beside groups the own socket brings little, and a second one costs reads.
+            let sessions = &self.sessions;
+            let are_unicast = sessions.iter().all(|it| it.source().kind == TransportKind::Ru);
+            self.sockets.own.seek_peer(are_unicast);
             self.update_pause(now);
             self.changes += 1;
             self.reporting.start(&self.sessions, now);
@@ -262,7 +266,7 @@ impl ReceiveSessions {
     /// the next call, and whether there are new deliveries. A descriptor that watches what this has
     /// changed is replaced.
     pub(crate) fn drive_for_owner(&mut self, now: Nanos) -> (Nanos, bool) {
-        let changes = self.changes;
+        let changes = self.changes();
         // Allocated at the first use: many owners never leave their sockets to the conductor.
         if self.background_buffer.is_empty() {
             self.background_buffer = tcp_receiver::read_buffer();
@@ -272,7 +276,7 @@ impl ReceiveSessions {
         self.read_for_owner(now, &mut buffer);
         self.check_deadlines(now);
         self.background_buffer = buffer;
-        if self.changes != changes {
+        if self.changes() != changes {
             self.owner_state.replace_descriptor();
         }
         (self.deadline, self.ready.len() > before)
@@ -550,8 +554,8 @@ impl ReceiveSessions {
 
     /// A number that changes whenever the [sockets](Self::descriptors) or the
     /// [deadline](Self::next_deadline) may have changed.
-    pub(crate) const fn changes(&self) -> u64 {
-        self.changes
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes + self.sockets.own.opened()
     }
 
     /// Adds the sockets to sleep on, and whether to wait for room to write.

@@ -47,6 +47,7 @@ impl ReceiveSockets {
     /// Has the next read look into the own socket, too.
     pub(crate) fn look_at_own(&mut self) {
         self.own_is_due = !self.groups.is_empty();
+        self.own.look_at_all();
     }
 
     /// Reads a datagram, or a run of them, from the own socket; returns its length and sender.

@@ -444,6 +444,7 @@ impl SendSession {
         match &mut self.transport {
             SendTransport::Tcp(tcp) => tcp.receive(&mut self.sender, now, &mut self.buffer),
             SendTransport::Udp(socket, loopback) => {
+                socket.look_at_all();
                 // Bounded: a flood of control frames must not keep the session from sending.
                 for _ in 0..RECEIVES_MAX {
                     let Ok(Some((length, from))) = socket.receive(&mut self.buffer) else { break };

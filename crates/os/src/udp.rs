@@ -106,6 +106,25 @@ impl UdpSocket {
         })
     }
 
+    /// A further socket at this one's address, connected to `peer`: it takes what comes from there,
+    /// and sends there without a look for the route. Its `options` are this socket's.
+    ///
+    /// # Errors
+    /// If the process has no descriptor left, or no route leads there.
+    pub fn open_connected(&self, options: &UdpOptions, peer: SocketAddr) -> io::Result<Self> {
+        let share = |socket: &std::net::UdpSocket, on| SockRef::from(socket).set_reuse_address(on);
+        // Two sockets can be bound to one address only while both allow it. Then it is exclusive
+        // again.
+        share(&self.socket, true)?;
+        let options = UdpOptions { local: self.local_address()?, shared: true, ..*options };
+        let opened = Self::open(&options);
+        share(&self.socket, false)?;
+        let opened = opened?;
+        share(&opened.socket, false)?;
+        opened.connect(peer)?;
+        Ok(opened)
+    }
+
     /// The local address.
     ///
     /// # Errors

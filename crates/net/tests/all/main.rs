@@ -12,6 +12,7 @@ mod interruptions;
 mod jumbo;
 mod keep_warm;
 mod leaving;
+mod one_receiver;
 mod packing;
 mod panics;
 mod patterns;

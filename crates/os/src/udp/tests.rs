@@ -220,3 +220,24 @@ fn members_of_a_group_hear_what_is_sent_to_it_and_others_do_not() {
     let error = open(Ipv4Addr::LOCALHOST.into()).join(Ipv4Addr::LOCALHOST.into(), &loopback());
     assert!(error.unwrap_err().to_string().contains("224.0.0.0/4"));
 }
+
+#[test]
+fn a_connected_socket_at_the_same_address_takes_what_its_peer_sends() {
+    for local in loopbacks() {
+        let options = UdpOptions { local: (local, 0).into(), ..UdpOptions::default() };
+        let (own, peer, other) = (open(local), open(local), open(local));
+        let address = own.local_address().unwrap();
+        let connected = own.open_connected(&options, peer.local_address().unwrap()).unwrap();
+        assert_eq!(connected.local_address().unwrap(), address);
+        peer.send_to(b"peer", address).unwrap();
+        other.send_to(b"other", address).unwrap();
+        assert_eq!(receive_bytes(&connected, 4).0, b"peer");
+        assert_eq!(receive_bytes(&own, 5).0, b"other");
+        connected.send(b"back").unwrap();
+        assert_eq!(receive_bytes(&peer, 4), (b"back".to_vec(), vec![address]));
+        for shared in [false, true] {
+            let taken = UdpSocket::open(&UdpOptions { local: address, shared, ..options });
+            taken.expect_err("the port is exclusive still");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A socket connected to the one peer of a session, beside the session's own at the same address.
+//!
+//! Owned by a [`DatagramSocket`](crate::datagram_socket::DatagramSocket). The system finds the
+//! route of a connected socket once, and needs no address with each datagram. That socket gets all
+//! that comes from its peer, so both are read; what others send comes to the session's own.
+
+use lanecast_os::udp::{GsoBatch, UdpOptions, UdpSocket, is_full};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Sends in a row to one address, and to no other, after which it is the peer.
+const SENDS: u32 = 8;
+/// Reads between two of the session's own socket while nothing is known to be there.
+const OWN_INTERVAL: u32 = 8;
+
+/// The connected socket, and who is to be its peer.
+#[derive(Debug)]
+pub(crate) struct PeerSocket {
+    options: UdpOptions,
+    connected: Option<(SocketAddr, Arc<UdpSocket>)>,
+    /// A peer is looked for; not after the system has refused a socket.
+    is_wanted: bool,
+    is_refused: bool,
+    /// The address of the last sends by the session's own socket, and their number.
+    last: Option<SocketAddr>,
+    sends: u32,
+    reads: u32,
+    /// The session's own socket is read first until it is empty: what the peer has sent before the
+    /// connection is there.
+    own_first: bool,
+    /// The session's own socket is read as soon as the connected one has nothing.
+    own_is_due: bool,
+    /// The last datagram came by the connected socket.
+    was_peer: bool,
+}
+
+impl PeerSocket {
+    pub(crate) fn new(options: UdpOptions) -> Self {
+        Self {
+            options,
+            connected: None,
+            is_wanted: false,
+            is_refused: false,
+            last: None,
+            sends: 0,
+            reads: 0,
+            own_first: false,
+            own_is_due: false,
+            was_peer: false,
+        }
+    }
+
+    /// The connected socket, if there is one.
+    pub(crate) const fn socket(&self) -> Option<&Arc<UdpSocket>> {
+        match &self.connected {
+            Some((_, socket)) => Some(socket),
+            None => None,
+        }
+    }
+
+    /// Whether a peer is looked for. A connected one stays.
+    pub(crate) const fn seek(&mut self, is_wanted: bool) {
+        self.is_wanted = is_wanted;
+    }
+
+    /// Has the next read look into the session's own socket, too.
+    pub(crate) const fn look_at_own(&mut self) {
+        self.own_is_due = true;
+    }
+
+    /// Sends one datagram by the connected socket if `to` is its peer, or else by `own`.
+    #[inline]
+    pub(crate) fn send_to(
+        &mut self,
+        own: &UdpSocket,
+        bytes: &[u8],
+        to: SocketAddr,
+    ) -> io::Result<()> {
+        if let Some((peer, socket)) = &self.connected
+            && *peer == to
+        {
+            self.sends = 0;
+            match socket.send(bytes) {
+                // Refused by the peer's host some time ago, or no route any more: as if it were
+                // not connected.
+                Err(error) if !is_full(&error) => {}
+                sent => return sent,
+            }
+        } else if self.is_wanted {
+            self.note(own, to);
+        }
+        own.send_to(bytes, to)
+    }
+
+    /// Sends a run of datagrams in the same way.
+    pub(crate) fn send_run(&mut self, own: &UdpSocket, run: GsoBatch<'_>) -> io::Result<()> {
+        if let (Some((peer, socket)), Some(to)) = (&self.connected, run.to)
+            && *peer == to
+        {
+            self.sends = 0;
+            match socket.send_batches(&[GsoBatch { to: None, ..run }]) {
+                Err(error) if !is_full(&error) => {}
+                sent => return sent.map(drop),
+            }
+        } else if let Some(to) = run.to.filter(|_| self.is_wanted) {
+            self.note(own, to);
+        }
+        own.send_batches(&[run]).map(drop)
+    }
+
+    /// Counts sends to one address; connects to it after a number of them.
+    #[inline]
+    fn note(&mut self, own: &UdpSocket, to: SocketAddr) {
+        if self.last != Some(to) {
+            (self.last, self.sends) = (Some(to), 0);
+        }
+        self.sends = self.sends.saturating_add(1);
+        if self.sends == SENDS && !self.is_refused && !to.ip().is_multicast() {
+            self.connect(own, to);
+        }
+    }
+
+    #[cold]
+    fn connect(&mut self, own: &UdpSocket, to: SocketAddr) {
+        let connected = match self.connected.take() {
+            // What the former peer has sent stays readable.
+            Some((_, socket)) => socket.connect(to).map(|()| socket),
+            None => own.open_connected(&self.options, to).map(Arc::new),
+        };
+        match connected {
+            Ok(socket) => (self.connected, self.own_first) = (Some((to, socket)), true),
+            Err(_) => self.is_refused = true,
+        }
+    }
+
+    /// Receives from the connected socket, and now and then from `own`.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        own: &UdpSocket,
+        into: &mut [u8],
+    ) -> io::Result<Option<(usize, SocketAddr)>> {
+        if self.connected.is_none() {
+            return own.receive(into);
+        }
+        self.reads = self.reads.wrapping_add(1);
+        // In turn while both have something: one that is never empty must not hide the other.
+        let is_turn = self.own_is_due && self.was_peer;
+        let own_first = self.own_first || is_turn || self.reads.is_multiple_of(OWN_INTERVAL);
+        if own_first && let Some(received) = self.receive_own(own, into)? {
+            return Ok(Some(received));
+        }
+        self.own_first = false;
+        // An error is word of the peer's host that it has refused a datagram: none has come.
+        if let Some((_, socket)) = &self.connected
+            && let Ok(Some(received)) = socket.receive(into)
+        {
+            self.was_peer = true;
+            return Ok(Some(received));
+        }
+        if self.own_is_due { self.receive_own(own, into) } else { Ok(None) }
+    }
+
+    #[inline]
+    fn receive_own(
+        &mut self,
+        own: &UdpSocket,
+        into: &mut [u8],
+    ) -> io::Result<Option<(usize, SocketAddr)>> {
+        self.was_peer = false;
+        let received = own.receive(into)?;
+        self.own_is_due = received.is_some();
+        Ok(received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Longest wait for a datagram within the host.
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn options() -> UdpOptions {
+        UdpOptions { local: SocketAddr::from(([127, 0, 0, 1], 0)), ..UdpOptions::default() }
+    }
+
+    /// A session's socket, and its connected one.
+    struct End {
+        own: UdpSocket,
+        peer: PeerSocket,
+    }
+
+    impl End {
+        fn new() -> Self {
+            let own = UdpSocket::open(&options()).expect("a socket");
+            let mut peer = PeerSocket::new(options());
+            peer.seek(true);
+            Self { own, peer }
+        }
+
+        fn address(&self) -> SocketAddr {
+            self.own.local_address().expect("bound")
+        }
+
+        fn send(&mut self, times: u32, to: SocketAddr) {
+            for _ in 0..times {
+                self.peer.send_to(&self.own, b"frame", to).expect("no error ends a session");
+            }
+        }
+
+        fn peer(&self) -> Option<SocketAddr> {
+            self.peer.connected.as_ref().map(|(peer, _)| *peer)
+        }
+
+        /// The next datagram, and its sender; the number of reads that it took is bounded.
+        fn receive(&mut self) -> (Vec<u8>, SocketAddr) {
+            let (mut buffer, began) = (vec![0; 1 << 16], Instant::now());
+            loop {
+                let received = self.peer.receive(&self.own, &mut buffer).expect("no error");
+                if let Some((length, from)) = received {
+                    return (buffer[..length].to_vec(), from);
+                }
+                assert!(began.elapsed() < PATIENCE, "it does not come");
+            }
+        }
+    }
+
+    fn open() -> (UdpSocket, SocketAddr) {
+        let socket = UdpSocket::open(&options()).expect("a socket");
+        let address = socket.local_address().expect("bound");
+        (socket, address)
+    }
+
+    fn next(socket: &UdpSocket) -> SocketAddr {
+        let (mut buffer, began) = (vec![0; 1 << 16], Instant::now());
+        loop {
+            if let Some((_, from)) = socket.receive(&mut buffer).expect("no error") {
+                return from;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not come");
+        }
+    }
+
+    #[test]
+    fn the_only_peer_is_connected_to_and_others_are_heard() {
+        let (mut end, (peer, there), (other, elsewhere)) = (End::new(), open(), open());
+        end.send(SENDS - 1, there);
+        assert_eq!(end.peer(), None);
+        end.send(2, there);
+        assert_eq!(end.peer(), Some(there));
+        assert_eq!(next(&peer), end.address(), "one source address, by whatever socket");
+        peer.send_to(b"of the peer", end.address()).expect("room");
+        assert_eq!(end.receive(), (b"of the peer".to_vec(), there));
+        other.send_to(b"of another", end.address()).expect("room");
+        assert_eq!(end.receive(), (b"of another".to_vec(), elsewhere));
+        end.send(1, elsewhere);
+        assert_eq!((next(&other), end.peer()), (end.address(), Some(there)));
+    }
+
+    #[test]
+    fn a_flood_of_the_peer_does_not_hide_another_for_long() {
+        let (mut end, (peer, there), (other, elsewhere)) = (End::new(), open(), open());
+        end.send(SENDS, there);
+        other.send_to(b"of another", end.address()).expect("room");
+        for _ in 0..2 * OWN_INTERVAL {
+            peer.send_to(b"of the peer", end.address()).expect("room");
+        }
+        let heard = (0..2 * OWN_INTERVAL).any(|_| end.receive().1 == elsewhere);
+        assert!(heard, "the session's own socket has its turn");
+    }
+
+    #[test]
+    fn what_the_peer_has_sent_before_comes_first() {
+        let (mut end, (peer, there)) = (End::new(), open());
+        peer.send_to(b"first", end.address()).expect("room");
+        end.send(SENDS, there);
+        peer.send_to(b"second", end.address()).expect("room");
+        assert_eq!([end.receive().0, end.receive().0], [b"first".to_vec(), b"second".to_vec()]);
+    }
+
+    #[test]
+    fn a_peer_at_another_address_takes_the_place_of_the_former() {
+        let (mut end, (peer, there), (moved, elsewhere)) = (End::new(), open(), open());
+        end.send(SENDS, there);
+        let descriptor = end.peer.socket().map(Arc::as_ptr);
+        peer.send_to(b"the last", end.address()).expect("room");
+        end.send(SENDS, elsewhere);
+        assert_eq!(end.peer(), Some(elsewhere));
+        assert_eq!(end.peer.socket().map(Arc::as_ptr), descriptor, "one descriptor");
+        assert_eq!(end.receive(), (b"the last".to_vec(), there), "nothing is lost");
+        moved.send_to(b"from there", end.address()).expect("room");
+        assert_eq!(end.receive(), (b"from there".to_vec(), elsewhere));
+    }
+
+    #[test]
+    fn two_receivers_in_turn_cost_no_connections() {
+        let (mut end, (_peer, there), (_other, elsewhere)) = (End::new(), open(), open());
+        for _ in 0..10 * SENDS {
+            end.send(1, there);
+            end.send(1, elsewhere);
+        }
+        assert_eq!(end.peer(), None);
+    }
+
+    #[test]
+    fn a_peer_that_dies_and_comes_back_is_sent_to_and_heard() {
+        let (mut end, (peer, there)) = (End::new(), open());
+        end.send(SENDS, there);
+        drop(peer);
+        // Its host refuses them, which is no error of a session, neither at sends nor at reads.
+        let mut buffer = [0; 64];
+        for _ in 0..100 {
+            end.send(1, there);
+            assert_eq!(end.peer.receive(&end.own, &mut buffer).expect("no error"), None);
+        }
+        let back = UdpSocket::open(&UdpOptions { local: there, ..options() }).expect("its port");
+        end.send(1, there);
+        assert_eq!(next(&back), end.address());
+        back.send_to(b"again", end.address()).expect("room");
+        assert_eq!(end.receive(), (b"again".to_vec(), there));
+    }
+}
