@@ -212,19 +212,16 @@ impl<T: Send + Sync> Rings<T> {
         before: &BTreeSet<usize>,
     ) -> Consumer<T> {
         let tail = || core::iter::once(Arc::clone(&self.ring.tail));
-        let (gates, pull_after) = if others.is_empty() {
-            (GatingCursors::new(tail(), tail()), self.pull_after)
+        let gates = if others.is_empty() {
+            GatingCursors::new(tail(), tail())
         } else {
             let all = before.iter().map(|&number| Arc::clone(&self.members[number].head));
-            (
-                GatingCursors::new(
-                    others.iter().map(|other| Arc::clone(&other.head)),
-                    all.chain(tail()),
-                ),
-                None,
+            GatingCursors::new(
+                others.iter().map(|other| Arc::clone(&other.head)),
+                all.chain(tail()),
             )
         };
-        Consumer::new(Arc::clone(&self.ring), head, gates, pull_after, self.strategy)
+        Consumer::new(Arc::clone(&self.ring), head, gates, self.pull_after, self.strategy)
     }
 
     /// Numbers of `others` and of all consumers before them.

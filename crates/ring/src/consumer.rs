@@ -162,11 +162,20 @@ impl<T> Consumer<T> {
     /// Makes values available that a stride has held back for too long.
     #[cold]
     fn pull(&mut self) {
+        if !self.may_pull() {
+            return;
+        }
         let since = *self.empty_since.get_or_insert_with(Instant::now);
         if Some(since.elapsed()) >= self.pull_after {
             self.limit = self.ring.written().max(self.at);
             self.empty_since = None;
         }
+    }
+
+    /// Whether values that a stride holds back are this consumer's to read: it follows no other, or
+    /// all others have left.
+    fn may_pull(&self) -> bool {
+        self.pull_after.is_some() && self.gates.is_only(&self.ring.tail)
     }
 
     /// Waits by the ring's strategy after a poll with `work` values; returns at once if there were
@@ -230,8 +239,9 @@ impl<T> Consumer<T> {
         self.mark = self.gates.mark(self.at);
         // Values that a stride holds back are read in time only by ends that may pull them; the
         // others must not go beyond the ends that they follow, however much is written.
-        let held_back = self.pull_after.is_some() && self.ring.written() > self.at;
-        self.mark.is_some() && !held_back && !self.is_closed()
+        let held_back = self.may_pull() && self.ring.written() > self.at;
+        let may_come = held_back || self.pull_after.is_some() && self.gates.has_departed();
+        self.mark.is_some() && !may_come && !self.is_closed()
     }
 
     /// The word to sleep on after [`mark`](Self::mark); `None` if the stream has ended.

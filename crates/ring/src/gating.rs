@@ -60,6 +60,17 @@ impl GatingCursors {
         slowest.filter(|&slowest| slowest != DETACHED)
     }
 
+    /// Whether `tail` is the only one: nothing but the producer is before this end, or no longer.
+    #[inline]
+    pub(crate) fn is_only(&self, tail: &Arc<Cursor>) -> bool {
+        matches!(&*self.gates, [gate] if Arc::ptr_eq(&gate.cursor, tail))
+    }
+
+    /// Whether one of them is gone, as the next look at the slowest finds.
+    pub(crate) fn has_departed(&self) -> bool {
+        self.gates.iter().any(|gate| gate.cursor.get() == DETACHED)
+    }
+
     /// Sleeps at most `limit` while the slowest is at `seen`.
     #[cold]
     #[inline(never)]

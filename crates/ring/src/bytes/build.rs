@@ -134,10 +134,11 @@ impl<Producers> ByteRing<Producers> {
         if !others.iter().all(|other| self.owns(other)) {
             return Err(BuildError::ForeignConsumer);
         }
+        let pull_after = self.pull_after;
         Ok(self.add(|number, lane| {
             let heads = || others.iter().map(|other| Arc::clone(other.readers()[number].head()));
             let gates = GatingCursors::new(heads(), heads().chain([Arc::clone(&lane.tail)]));
-            LaneReader::new(Arc::clone(lane), gates, None)
+            LaneReader::new(Arc::clone(lane), gates, pull_after)
         }))
     }
 

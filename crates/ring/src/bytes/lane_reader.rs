@@ -120,9 +120,15 @@ impl LaneReader {
 
     /// Whether the lane has been empty long enough to read messages that a stride holds back.
     fn may_pull(&mut self) -> bool {
-        self.pull_after.is_some_and(|delay| {
+        self.pulls_after().is_some_and(|delay| {
             self.empty_since.get_or_insert_with(Instant::now).elapsed() >= delay
         })
+    }
+
+    /// Time after which messages that a stride holds back are this reader's: it follows no other,
+    /// or all others have left.
+    fn pulls_after(&self) -> Option<Duration> {
+        self.pull_after.filter(|_| self.gates.is_only(&self.lane.tail))
     }
 
     /// Whether the stream has ended and all messages are read.
@@ -137,8 +143,9 @@ impl LaneReader {
             return true;
         }
         self.mark = self.gates.mark(self.at);
-        let held_back = self.pull_after.is_some() && self.lane.written() > self.at;
-        self.mark.is_some() && !held_back && !self.is_closed()
+        let held_back = self.pulls_after().is_some() && self.lane.written() > self.at;
+        let may_come = held_back || self.pull_after.is_some() && self.gates.has_departed();
+        self.mark.is_some() && !may_come && !self.is_closed()
     }
 
     /// The word to sleep on after [`mark`](Self::mark); `None` if the stream has ended.

@@ -59,6 +59,22 @@ fn a_follower_sleeps_while_its_upstream_has_values_to_read() {
     }
 }
 
+/// Values of a stride that is not full would stay unread when the one that pulled them has left.
+#[test]
+fn a_follower_pulls_once_its_upstream_has_left() {
+    let mut build = single_producer(8, || 0).unwrap().stride(4, Duration::ZERO);
+    let first = build.consumer().unwrap();
+    let second = build.after(&[&first]).unwrap();
+    let mut last = build.after(&[&second]).unwrap();
+    let mut producer = build.producer().unwrap();
+    (0..2).for_each(|value| producer.push(value).unwrap());
+    drop(second);
+    assert_eq!(values(&mut last), [], "the first one has not read");
+    drop(first);
+    assert!(!last.mark(), "nothing before it, and values to read");
+    assert_eq!(values(&mut last), [0, 1]);
+}
+
 /// Workers follow a handler as consumers do.
 #[test]
 fn a_worker_that_follows_sleeps_while_its_upstream_has_values_to_read() {

@@ -350,3 +350,18 @@ fn one_busy_producer_starves_no_other() {
     }
     assert!(rare);
 }
+
+/// Messages of a stride that is not full would stay unread when the one that pulled them has left.
+#[test]
+fn a_follower_pulls_once_its_upstream_has_left() {
+    let mut build = bytes::single_producer(CAPACITY).unwrap().stride(4, Duration::ZERO);
+    let first = build.consumer();
+    let mut last = build.after(&[&first]).unwrap();
+    let mut producer = build.producer().unwrap();
+    producer.try_send(b"held back").unwrap();
+    assert_eq!(last.poll(8, |_| {}), 0, "the other one has not read");
+    drop(first);
+    let mut messages = Vec::new();
+    last.poll(8, |message| messages.push(message.to_vec()));
+    assert_eq!(messages, [b"held back"]);
+}
