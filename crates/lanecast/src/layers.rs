@@ -8,8 +8,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// Settings with paths, which a file gives relative to its own directory.
-const PATHS: [&str; 1] = ["shm.directory"];
+/// Whether a setting is a path, which a file gives relative to its own directory.
+fn is_path(key: &str) -> bool {
+    settings::find(key).is_some_and(|setting| setting.values.starts_with("a path"))
+}
 /// The environment variable that names a configuration file.
 pub(crate) const FILE_VARIABLE: &str = "LANECAST_CONFIG";
 const PREFIX: &str = "LANECAST_";
@@ -79,7 +81,7 @@ fn apply_table(
                 }
                 apply_table(config, inner, &format!("{key}."), origin)?;
             }
-            DeValue::String(value) if PATHS.contains(&&*key) && !value.is_empty() => {
+            DeValue::String(value) if is_path(&key) && !value.is_empty() && value != "none" => {
                 let path = origin.folder.join(&**value);
                 settings::set(config, &key, &path.to_string_lossy(), &place)?;
             }

@@ -4,6 +4,7 @@ use lanecast_os::{DirectoryError, FileError};
 use lanecast_wire::shm::{HeaderError, SUBSCRIBERS_MAX, TOPICS_MAX, WINDOW_MAX, WINDOW_MIN};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A domain, publisher or subscriber cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,9 @@ pub enum OpenError {
     /// The number of topics is too small or too large.
     #[error("{0} topics: choose 1 to {TOPICS_MAX}")]
     Topics(u32),
+    /// Subscribers would be evicted at their first pause.
+    #[error("eviction after {0:?}: choose 1 ms or more")]
+    SlowConsumer(Duration),
     /// The topic is invalid.
     #[error(transparent)]
     Topic(#[from] TopicError),
@@ -55,7 +59,10 @@ pub enum TopicError {
     #[error("a topic's name has 1 to 252 bytes, this one has {0}")]
     Name(usize),
     /// The session's topic table is full.
-    #[error("the session has {0} topics already: configure a larger shm.topics_max")]
+    #[error(
+        "the session has {0} topics already: open another publisher, or configure a larger \
+         shm.topics_max (at most {TOPICS_MAX})"
+    )]
     Full(u32),
 }
 

@@ -135,7 +135,9 @@ pub use {
     inspect::{SessionReport, StaleFile, SubscriberReport, clean, inspect},
     publisher::Publisher,
     run::{ShmEvents, ShmRun},
-    settings::{DomainSettings, SlowConsumerPolicy, Visibility, default_directory},
+    settings::{
+        DomainSettings, SLOW_CONSUMER_MIN, SlowConsumerPolicy, Visibility, default_directory,
+    },
     snapshot::{DomainSnapshot, SessionRates, SubscriberRates},
     subscriber::Subscriber,
 };

@@ -7,6 +7,9 @@ use lanecast_wire::shm::{FRAME_ALIGN, SUBSCRIBERS_MAX, TOPICS_MAX, WINDOW_MAX, W
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The shortest time after which a slow subscriber is evicted.
+pub const SLOW_CONSUMER_MIN: Duration = Duration::from_millis(1);
+
 /// Settings of the shared-memory transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainSettings {
@@ -58,8 +61,9 @@ pub enum SlowConsumerPolicy {
     /// Wait without limit.
     #[default]
     Wait,
-    /// Evict the subscriber after it has blocked the publisher for this time. Of a time in which
-    /// the publisher neither waited nor tried to send, 250 ms count at most.
+    /// Evict the subscriber after it has blocked the publisher for this time, at least
+    /// [`SLOW_CONSUMER_MIN`]. Of a time in which the publisher neither waited nor tried to send,
+    /// 250 ms count at most.
     EvictAfter(Duration),
 }
 
@@ -93,6 +97,11 @@ impl DomainSettings {
         }
         if !(1..=TOPICS_MAX).contains(&self.topics_max) {
             return Err(OpenError::Topics(self.topics_max));
+        }
+        if let SlowConsumerPolicy::EvictAfter(limit) = self.slow_consumer
+            && limit < SLOW_CONSUMER_MIN
+        {
+            return Err(OpenError::SlowConsumer(limit));
         }
         Ok(())
     }

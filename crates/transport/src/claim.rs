@@ -105,8 +105,9 @@ impl fmt::Display for ClaimError {
             Self::Closed => f.write_str("the publisher is closed"),
             Self::TooLong { longest } => write!(
                 f,
-                "the message is longer than {longest} bytes: configure a larger window \
-                 (a message may take an eighth of it)"
+                "the message is longer than {longest} bytes: configure a larger shm.window (a \
+                 message may take an eighth of it), and between hosts a larger net.longest_message \
+                 (at most a quarter of net.window)"
             ),
             Self::NoSuchTopic => {
                 f.write_str("the topic is not this publisher's: add it with add_topic")

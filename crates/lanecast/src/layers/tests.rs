@@ -65,6 +65,41 @@ fn a_path_in_a_file_is_relative_to_the_file() {
     assert_eq!(config.shm.directory, Path::new("/dev/shm/a"));
     let error = apply("paths.toml", "[shm]\ndirectory = \"\"\n").unwrap_err();
     assert!(error.contains("the path is empty"), "{error}");
+    let paths = ["net.key_file", "net.tls_certificate", "net.tls_key", "net.tls_authorities"];
+    for key in paths.into_iter().chain(["group.key_file"]) {
+        let written = |value: &str| {
+            let config = apply("paths.toml", &format!("{key} = \"{value}\"\n")).unwrap();
+            settings::find(key).unwrap().value(&config)
+        };
+        let beside = std::env::temp_dir().join("keys/own");
+        assert_eq!(written("keys/own"), beside.display().to_string(), "{key}");
+        assert_eq!(written("/etc/own"), "/etc/own", "{key}");
+        assert_eq!(written("none"), "none", "{key}");
+        // Of a variable it is relative to the working directory.
+        let mut config = Config::default();
+        let name = format!("LANECAST_{}", key.to_uppercase().replace('.', "__"));
+        apply_variables(&mut config, [(name.into(), "own".into())].into_iter()).unwrap();
+        assert_eq!(settings::find(key).unwrap().value(&config), "own", "{key}");
+    }
+}
+
+/// The list of groups that is printed is read again, whatever the topics are called.
+#[test]
+fn a_topic_with_a_comma_has_a_group_of_its_own() {
+    let at = |port: u16| std::net::SocketAddr::from(([239, 192, 71, 9], port));
+    let groups: Vec<_> = ["a,b", "a\\,b\\\\", "=", ",", "prices"]
+        .into_iter()
+        .zip(14_400..)
+        .map(|(topic, port)| (topic.to_owned(), at(port)))
+        .collect();
+    let mut config = Config::default();
+    settings::set_typed(&mut config, |config| config.net.groups = groups.clone(), "the program")
+        .unwrap();
+    let text = settings::find("net.groups").unwrap().value(&config);
+    let again = apply("groups.toml", &format!("[net]\ngroups = {text:?}\n")).unwrap();
+    assert_eq!(again.net.groups, groups, "{text}");
+    let error = apply("groups.toml", "[net]\ngroups = \"a,b=239.192.71.9:1\"\n").unwrap_err();
+    assert!(error.contains("'a': write a topic and its group"), "{error}");
 }
 
 /// A file in XML as Ultra Messaging's tools read it.
@@ -443,6 +478,8 @@ fn settings_out_of_range_are_refused_where_they_are_read() {
         ("shm.window = '1KiB'", "file.toml:1: shm.window: 1KiB does not lie between 64KiB and"),
         ("shm.subscribers_max = 65", "file.toml:1: shm.subscribers_max: 65 does not lie"),
         ("shm.topics_max = 0", "file.toml:1: shm.topics_max: 0 does not lie"),
+        ("shm.slow_consumer = \"0\"", "file.toml:1: shm.slow_consumer: 0 would evict"),
+        ("shm.slow_consumer = \"999us\"", "file.toml:1: shm.slow_consumer: 999us would evict"),
         ("group.window = '1KiB'", "file.toml:1: group.window: 1KiB is less than 64KiB"),
         ("\nnet.window = '2GiB'", "file.toml:2: net.window: take 64KiB to 1GiB"),
         ("net.recovery = '1us'", "file.toml:1: net.recovery: take 1ms or more"),

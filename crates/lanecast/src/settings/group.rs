@@ -112,7 +112,8 @@ pub(super) const GROUP: &[Setting] = &[
         about: "A file that only its owner may read, with a key of 64 hexadecimal digits on each \
                 line, such as `openssl rand -hex 32` prints. Frames of groups are encrypted and \
                 authenticated with the first one; all are accepted, so that members can be given \
-                a new key one after another. Programs without a key neither read nor join.",
+                a new key one after another. Programs without a key neither read nor join. In a \
+                file the path is relative to the directory of that file.",
         set: |config, text| {
             config.group_key_file = optional(text, |text| Ok(text.into()))?;
             Ok(())

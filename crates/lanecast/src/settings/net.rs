@@ -50,7 +50,8 @@ pub(super) const NET: &[Setting] = &[
         key: "net.key_file",
         values: "a path, or none",
         about: "A file that only its owner may read, with a key of 64 hexadecimal digits on each \
-                line, such as `openssl rand -hex 32` prints. All datagrams between hosts, rm, ru \
+                line, such as `openssl rand -hex 32` prints. In a file the path is relative to \
+                the directory of that file. All datagrams between hosts, rm, ru \
                 and topic resolution, are encrypted and authenticated with the first one; all are \
                 accepted, so that programs can be given a new key one after another. The file is \
                 read again when it changes. It does not seal connections: tcp and resolver daemons \
@@ -69,7 +70,8 @@ pub(super) const NET: &[Setting] = &[
                 With it, connections to its publishers by tcp and to its resolver daemon are \
                 TLS 1.3, and others are refused; it is shown to them, and by this program where \
                 it connects and is asked for one. Files of certificates and keys are read again \
-                when they change, for new connections.",
+                when they change, for new connections; in a file, paths of them are relative to \
+                the directory of that file.",
         set: |config, text| {
             config.net.tls.certificate = optional(text, |text| Ok(text.into()))?;
             Ok(())
@@ -166,7 +168,7 @@ pub(super) const NET: &[Setting] = &[
                  prices=239.192.71.9:14400,trades=239.192.71.10:14400, or none",
         about: "Multicast groups of single topics. A publisher that uses rm sends to the group \
                 of its first topic, or to net.group; its other topics must have the same \
-                group, or none.",
+                group, or none. A backslash comes before each comma and backslash of a topic.",
         set: |config, text| {
             config.net.groups = by_topic(text)?;
             Ok(())

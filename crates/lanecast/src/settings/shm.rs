@@ -4,7 +4,7 @@ use super::setting::Setting;
 use super::value::{number, parse, size_within};
 use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
 use lanecast_os::Access;
-use lanecast_shm::{SlowConsumerPolicy, Visibility};
+use lanecast_shm::{SLOW_CONSUMER_MIN, SlowConsumerPolicy, Visibility};
 
 pub(super) const SHM: &[Setting] = &[
     Setting {
@@ -82,7 +82,7 @@ pub(super) const SHM: &[Setting] = &[
     Setting {
         key: "shm.topics_max",
         values: "1 to 65536",
-        about: "The most topics of one session; each takes 256 bytes.",
+        about: "The most topics of one session; each takes 264 bytes.",
         set: |config, text| {
             config.shm.topics_max = number(text, 1, 65_536)?;
             Ok(())
@@ -125,16 +125,18 @@ pub(super) const SHM: &[Setting] = &[
     },
     Setting {
         key: "shm.slow_consumer",
-        values: "wait, or a duration",
+        values: "wait, or a duration of 1ms or more",
         about: "The slow-consumer policy: a publisher waits for a subscriber that lives but \
                 does not read, or evicts it after it has blocked the publisher for this long.",
         set: |config, text| {
             config.shm.slow_consumer = if text == "wait" {
                 SlowConsumerPolicy::Wait
             } else {
-                SlowConsumerPolicy::EvictAfter(
-                    parse_duration(text).map_err(|error| error.to_string())?,
-                )
+                let limit = parse_duration(text).map_err(|error| error.to_string())?;
+                if limit < SLOW_CONSUMER_MIN {
+                    return Err(format!("{text} would evict living subscribers at once"));
+                }
+                SlowConsumerPolicy::EvictAfter(limit)
             };
             Ok(())
         },

@@ -129,18 +129,46 @@ pub(super) fn names_listed(names: &[String]) -> String {
     if names.is_empty() { "none".into() } else { names.join(",") }
 }
 
-/// Comma-separated topics with an address each, or `none`.
+/// Comma-separated topics with an address each, or `none`. A backslash comes before each comma and
+/// backslash of a topic.
 pub(super) fn by_topic(text: &str) -> Result<Vec<(String, SocketAddr)>, String> {
     let one = |text: &str| {
         let wrong = || format!("'{text}': write a topic and its group, prices=239.192.71.9:14400");
         let (topic, group) = text.trim().rsplit_once('=').ok_or_else(wrong)?;
-        if topic.is_empty() { Err(wrong()) } else { Ok((topic.to_owned(), address(group)?)) }
+        let topic = unescaped(topic);
+        if topic.is_empty() { Err(wrong()) } else { Ok((topic, address(group)?)) }
     };
-    let each = |text: &str| text.split(',').map(one).collect();
+    let each = |text: &str| split_unescaped(text).into_iter().map(one).collect();
     Ok(optional(text, each)?.unwrap_or_default())
 }
 
+/// The parts of `text` between commas without a backslash before them.
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
+    for (at, letter) in text.char_indices() {
+        if letter == ',' && !is_escaped {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Text without the backslashes before commas and backslashes.
+fn unescaped(text: &str) -> String {
+    let (mut plain, mut letters) = (String::new(), text.chars().peekable());
+    while let Some(letter) = letters.next() {
+        let next = letters.next_if(|next| letter == '\\' && matches!(next, ',' | '\\'));
+        plain.push(next.unwrap_or(letter));
+    }
+    plain
+}
+
 pub(super) fn topics_listed(groups: &[(String, SocketAddr)]) -> String {
-    let words: Vec<String> = groups.iter().map(|(topic, at)| format!("{topic}={at}")).collect();
+    let escaped = |topic: &str| topic.replace('\\', "\\\\").replace(',', "\\,");
+    let words: Vec<String> =
+        groups.iter().map(|(topic, at)| format!("{}={at}", escaped(topic))).collect();
     if words.is_empty() { "none".into() } else { words.join(",") }
 }
