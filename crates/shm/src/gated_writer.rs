@@ -115,7 +115,8 @@ impl GatedWriter {
     }
 
     /// Whether the bytes up to `end` may be written, for a caller that waits for them: it is not
-    /// refused, and has waited for them before if `is_waiting`. Evicts dead readers that prevent it.
+    /// refused, and has waited for them before if `is_waiting`. Evicts dead readers that prevent
+    /// it.
     #[inline]
     pub(crate) fn has_awaited_space(&mut self, end: Position, is_waiting: bool) -> bool {
         if self.ring.is_within_limit(end) {

@@ -496,8 +496,8 @@ impl Drop for Image {
     }
 }
 
-/// The reason of a session's end, if it has ended. Whether the publisher is gone is looked at first:
-/// one that closes and ends between the two looks has closed.
+/// The reason of a session's end, if it has ended. Whether the publisher is gone is looked at
+/// first: one that closes and ends between the two looks has closed.
 fn end_reason(
     is_gone: impl FnOnce() -> bool,
     is_closed: impl FnOnce() -> bool,

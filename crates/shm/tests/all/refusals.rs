@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(30);
 const WINDOW_BYTES: u64 = 64 << 10;
-/// Of a message: no number of them fills the window to its last bytes.
+/// Length of a message: no number of them fills the window to its last bytes.
 const BYTES: usize = 1_100;
 
 /// A domain within this process, with the smallest window.
