@@ -26,8 +26,8 @@ pub(crate) struct Matching<C: Transport> {
     filters: Filters,
     /// Control events not yet handled.
     control_events: VecDeque<(SessionId, ControlEvent)>,
-    /// Marks of departed subscribers, to be withdrawn before the next message or answer, or when one
-    /// of them comes back, when there is room for the frame.
+    /// Marks of departed subscribers, to be withdrawn before the next message or answer, or when
+    /// one of them comes back, as soon as there is room for the frame.
     departed_marks: Vec<u16>,
     /// Messages until the next poll of the control topic.
     until_poll: u32,

@@ -143,8 +143,8 @@ impl<S: Storage> Preallocator<S> {
         self.left.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that can be written before a segment has to be made, about, if the last attempt to make
-    /// one has found the disk full.
+    /// Bytes that can be written before a segment has to be made, about, if the last attempt to
+    /// make one has found the disk full.
     pub(crate) fn room_on_full_disk(&self) -> Option<u64> {
         let state = lock(&self.state);
         let is_full = |it: &StorageError| it.kind == StorageErrorKind::NoSpace;

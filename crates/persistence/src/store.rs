@@ -11,9 +11,9 @@ mod offering;
 mod peer_positions;
 mod position_questions;
 mod receivers;
-mod registered_run;
 mod replay_error;
 mod settings;
+mod settling;
 mod stream;
 mod stream_summary;
 mod unconsumed_room;
@@ -30,9 +30,9 @@ use lanecast_wire::store::{
 use lifetimes::Lifetimes;
 use offering::Offering;
 use peer_positions::{ask_for_more, positions, tend_positions};
-use registered_run::registered_run;
 pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
+use settling::tell_durable;
 use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
 pub use stream_summary::StreamSummary;
@@ -497,33 +497,8 @@ impl Store {
 
     /// Tells what is durable of a stream by now.
     fn settle(&mut self, index: usize, log: &impl StoreLog, out: &mut dyn StoreOutlet) {
-        let persisted = log.persisted();
         let stream = &mut self.streams[index];
-        let has_advanced = stream.durable.advance(persisted);
-        let is_current = stream.changed_at <= persisted;
-        let (topic, source) = (&stream.topic, stream.source);
-        stream.receivers.advance(persisted, |client, receiver, consumption| {
-            let frame = StoreFrame::Acknowledged { receiver, consumption };
-            out.reply(client, topic, source, &frame);
-        });
-        let consumed = stream.reported();
-        let is_news = has_advanced || consumed != stream.told_consumed;
-        if is_news && is_current && stream.takes(stream.log) {
-            stream.told_consumed = consumed;
-            let next = stream.durable.next();
-            let frame = StoreFrame::Stable { ballot: stream.log, next, consumed };
-            out.reply(stream.log.session, &stream.topic, stream.source, &frame);
-        }
-        if is_current && let Some(client) = stream.owes_state_to.take() {
-            let frame = StoreFrame::State(stream.state(self.incarnation));
-            out.reply(client, &stream.topic, stream.source, &frame);
-        }
-        if stream.ended_at <= persisted
-            && let Some((client, token)) = stream.owes_deregistered_to.take()
-        {
-            let frame = StoreFrame::Deregistered { token, outcome: DeregisterOutcome::Done };
-            out.reply(client, &stream.topic, stream.source, &frame);
-        }
+        tell_durable(stream, log.persisted(), self.incarnation, out);
         if !stream.is_settled() {
             self.unsettled.insert(index);
         }

@@ -15,8 +15,8 @@ use lanecast_wire::store::{
 /// Pages of streams that are told in one poll; more requests wait to be repeated, so that
 /// administrators do not hold up messages.
 const PAGES_IN_POLL: u32 = 2;
-/// Bytes of replies in one poll after which requests for messages and for streams wait for the next one: live
-/// messages and acknowledgements come in between.
+/// Bytes of replies in one poll after which requests for messages and for streams wait for the
+/// next one: live messages and acknowledgements come in between.
 const REPLIES_IN_POLL: u64 = 1 << 20;
 
 /// The parts of a server that answer the requests of one poll.
@@ -29,7 +29,8 @@ pub(crate) struct Requests<'a, T: Transport> {
     pub(crate) incarnation: u64,
     pub(crate) now: Nanos,
     pub(crate) pages: u32,
-    /// Requests for messages and for streams that wait, and the count of reply bytes up to which some are answered.
+    /// Requests for messages and for streams that wait, and the count of reply bytes up to which
+    /// some are answered.
     pub(crate) fetches: &'a mut FetchQueue,
     pub(crate) replied_max: u64,
 }

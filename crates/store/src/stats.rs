@@ -32,7 +32,7 @@ pub struct StoreStats {
     ///
     /// [`StoreServer::longest_kept`]: crate::StoreServer::longest_kept
     pub too_long: u64,
-    /// The disk is full: no messages are taken until there is space, and then goes on by itself. The
+    /// The disk is full: no messages are taken until there is space, then it goes on by itself. The
     /// rest of the last segment is left to the records of retention.
     pub is_disk_full: bool,
 }

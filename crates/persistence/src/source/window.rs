@@ -95,8 +95,8 @@ impl Window {
     }
 }
 
-/// Bytes that a message of this length takes up. An empty one takes a byte, so that an end which has
-/// come round to the oldest message always means a full ring.
+/// Bytes that a message of this length takes up. An empty one takes a byte, so that an end which
+/// has come round to the oldest message always means a full ring.
 fn occupied(length: usize) -> usize {
     length.max(1)
 }
