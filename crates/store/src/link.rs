@@ -45,6 +45,11 @@ impl<P: Publish> Link<P> {
         self.seen.is_some()
     }
 
+    /// Whether a receiver has joined: asked now, of the transport.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.publisher.subscribers() > 0
+    }
+
     /// Sends a frame, now or later; frames keep their order.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         self.send_within(frame, WAITING_MAX);

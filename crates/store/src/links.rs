@@ -104,6 +104,12 @@ impl<P: Publish> Links<P> {
         self.stores.iter_mut().map(|(_, link)| link.flush()).sum()
     }
 
+    /// Stores that are there, and speak this version as far as is known: others never join a topic.
+    pub(crate) fn joined(&self) -> usize {
+        let stores = self.stores.iter().zip(&self.other_versions);
+        stores.filter(|((_, link), version)| version.is_none() && link.is_joined()).count()
+    }
+
     /// Whether frames wait for a store to join, or for room.
     pub(crate) fn are_waiting(&self) -> bool {
         self.stores.iter().any(|(_, link)| link.is_waiting())

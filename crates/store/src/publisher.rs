@@ -253,9 +253,12 @@ impl<T: Transport> PersistentPublisher<T> {
         self.machine.is_registered()
     }
 
-    /// Subscribers that have joined, those of stores left out.
+    /// Subscribers that have joined, those of stores left out: of all named stores that are there,
+    /// since a store subscribes to the topic before it answers. A subscriber may count late for it,
+    /// and none too early.
     pub fn subscribers(&self) -> usize {
-        self.publisher.subscribers().saturating_sub(self.machine.answering())
+        let stores = self.links.joined().max(self.machine.answering());
+        self.publisher.subscribers().saturating_sub(stores)
     }
 
     /// Stores that have answered, and are connected.

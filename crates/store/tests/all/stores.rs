@@ -4,6 +4,7 @@ use crate::some_stores::{Stores, TIMEOUT, domain, send, until, until_stable};
 use lanecast_store::{
     PersistentOptions, PersistentPublisher, SourceEvent, StoreOptions, StoreServer,
 };
+use lanecast_transport::{Publish, Subscribe, Transport};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,31 @@ fn a_store_that_lost_its_data_is_taken_back_when_it_has_copied_all() {
     stores.stop(0);
     send(&mut stores, &mut publisher, 10);
     until_stable(&mut stores, &mut publisher);
+}
+
+#[test]
+fn a_store_that_has_not_answered_yet_is_no_subscriber() {
+    let mut stores = Stores::new(3);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 1);
+    until_stable(&mut stores, &mut publisher);
+    drop(publisher);
+    stores.stop(2);
+    let mut publisher = stores.open(7);
+    until(&mut stores, &mut publisher, "registered", |_, it| it.is_registered());
+    assert_eq!((publisher.answering_stores(), publisher.subscribers()), (2, 0));
+    stores.start(2);
+    // It answers only when it is on the topic, and the answer is read in the next poll.
+    until(&mut stores, &mut publisher, "the third is on the topic", |_, publisher| {
+        assert_eq!(publisher.subscribers(), 0);
+        publisher.publisher().subscribers() == 3
+    });
+    assert_eq!((publisher.answering_stores(), publisher.subscribers()), (2, 0));
+    let mut subscriber = stores.domain.subscriber(&["orders"]).expect("a subscriber");
+    until(&mut stores, &mut publisher, "one subscriber", |_, publisher| {
+        subscriber.poll(1, |_| {});
+        publisher.subscribers() == 1
+    });
 }
 
 #[test]
