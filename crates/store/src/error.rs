@@ -28,11 +28,11 @@ pub enum DirectoryError {
     /// A record cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The journal has records, and the file that says whose they are is missing or damaged.
+    /// The journal has records, and the file that says whose they are is damaged.
     #[error(
-        "{}: the file with the identity of the journal beside it is missing or damaged: restore it \
-         from a copy, or move the directory away, so that the store begins empty and copies from \
-         the others", .0.display()
+        "{}: the file with the identity of the journal beside it is damaged: remove it, so that \
+         the store draws a new one and copies from the others what it lacks, or move the directory \
+         away, so that it begins empty", .0.display()
     )]
     Incarnation(PathBuf),
     /// Retention has removed the beginning of the journal, and no checkpoint can be used.
