@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Interval at which new records are taken over. Their heads wait in memory until then.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Intervals after a failed checkpoint until retention has another one written.
-const PAUSES: u32 = 50;
+const PAUSES: u32 = 5;
 /// Records between two looks at whether to end, and whether a checkpoint is due.
 const STEP: usize = 4_096;
 /// Most bytes of heads that wait, twice: those that the thread takes over, and those that come

@@ -176,7 +176,15 @@ impl<S: Storage> JournalLog<S> {
         self.catalog.journal_bytes
     }
 
-    /// Looks whether the disk is full but for what retention needs.
+    /// Waits until the next segment was made, or could not be.
+    #[cfg(test)]
+    pub(crate) fn wait_for_segment(&self) {
+        let _ = self.journal.wait_preallocated();
+    }
+
+    /// Looks whether the disk is full but for what retention needs. There is a reserve only if the
+    /// journal has noticed, which tries to make the next segment when it begins one, before half
+    /// of that one was written.
     pub(crate) fn look_at_disk(&mut self) {
         let room = self.journal.room_on_full_disk();
         let pending = self.journal.pending_bytes() as u64;

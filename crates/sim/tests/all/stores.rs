@@ -73,10 +73,12 @@ fn what_was_stable_is_kept_for_long() {
 /// Runs seeds with a defect until the oracle finds it.
 #[track_caller]
 fn finds(tamper: StoreTamper, words: &str) {
-    let failure = |seed| World::new(StoreScenario::draw(seed), tamper).run().err();
-    let failure = (0..1_000).find_map(failure);
-    let failure = failure.unwrap_or_else(|| panic!("{tamper:?} was not found"));
-    assert!(failure.to_string().contains(words), "{tamper:?}: {failure}");
+    // Other oracles may notice the defect in an earlier seed.
+    let is_found = |seed| {
+        let failure = World::new(StoreScenario::draw(seed), tamper).run().err();
+        failure.is_some_and(|failure| failure.to_string().contains(words))
+    };
+    assert!((0..1_000).any(is_found), "{tamper:?} was not found");
 }
 
 #[test]
