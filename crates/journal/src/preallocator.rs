@@ -21,6 +21,8 @@ struct State<S: Storage> {
     next: u64,
     /// Error of the last attempt; the next attempt waits until the writer needs a segment.
     failure: Option<StorageError>,
+    /// The last attempt has found the disk full. Another one that runs does not make it less so.
+    is_full: bool,
     /// Number of threads that wait for spare segments.
     waiting: usize,
     /// The writer waits for its next segment.
@@ -58,6 +60,7 @@ impl<S: Storage> Preallocator<S> {
             spares,
             next,
             failure: None,
+            is_full: false,
             waiting: 0,
             is_writer_waiting: false,
             needs_retention: false,
@@ -92,10 +95,14 @@ impl<S: Storage> Preallocator<S> {
                 match made {
                     Ok(segment) => {
                         state.next += 1;
+                        state.is_full = false;
                         state.spares.push_back(segment);
                     }
                     // Kept until the writer asks: retrying at once on a full disk would spin.
-                    Err(error) => state.failure = Some(error),
+                    Err(error) => {
+                        state.is_full = error.kind == StorageErrorKind::NoSpace;
+                        state.failure = Some(error);
+                    }
                 }
                 self.changed.notify_all();
             }
@@ -147,10 +154,8 @@ impl<S: Storage> Preallocator<S> {
     /// make one has found the disk full.
     pub(crate) fn room_on_full_disk(&self) -> Option<u64> {
         let state = lock(&self.state);
-        let is_full = |it: &StorageError| it.kind == StorageErrorKind::NoSpace;
-        let is_full = state.failure.as_ref().is_some_and(is_full);
         let spares = state.spares.len() as u64 * self.format.segment_bytes;
-        is_full.then(|| self.left.load(Ordering::Relaxed) + spares)
+        state.is_full.then(|| self.left.load(Ordering::Relaxed) + spares)
     }
 
     /// Tries again to make a segment, if the last attempt has failed.

@@ -102,7 +102,9 @@ fn a_store_whose_disk_fails_ends_with_an_error_and_the_others_go_on() {
     let pid = store.pid().to_string();
     let limited = Command::new("prlimit").args(["--pid", &pid, "--fsize=4096"]).status();
     assert!(limited.expect("prlimit, of util-linux").success());
-    send(&mut publisher);
+    // Messages that it has missed are sent again only while the publisher is polled.
+    let has_failed = |_: &_| store.err().contains("File too large");
+    send_until(&mut publisher, "the error of the store", has_failed);
     let done = store.finish();
     let error = done.refused(1);
     assert!(error.contains("a.data") && error.contains("File too large"), "{error}");
