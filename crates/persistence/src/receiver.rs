@@ -396,16 +396,17 @@ impl Receiver {
 
     /// A store has answered a question: streams can begin, and sessions be told apart.
     fn on_answered(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
+        // First: a stream that begins at its end has nothing to fetch.
+        if let ReceiverEnd::Time(_) = self.settings.end {
+            for (incoming, _) in self.streams.values_mut() {
+                incoming.find_end(&self.settings.stores, out);
+            }
+        }
         let waiting = self.streams.iter().filter(|(_, (it, _))| !it.has_begun);
         let position = |it: &Incoming| position(&self.stores, &self.settings.stores, it);
         let ready = waiting.filter_map(|(source, (it, _))| Some((*source, position(it)?)));
         for (source, known) in ready.collect::<Vec<_>>() {
             self.begin(source, known, now, out);
-        }
-        if let ReceiverEnd::Time(_) = self.settings.end {
-            for (incoming, _) in self.streams.values_mut() {
-                incoming.find_end(&self.settings.stores, out);
-            }
         }
         self.has_all |= self.is_complete();
         self.find_ends();

@@ -102,9 +102,11 @@ impl Incoming {
         self.end.unwrap_or(u64::MAX)
     }
 
-    /// Takes the end of a time from the offers, if enough stores have passed it.
+    /// Takes the end of a time from the offers, if enough stores have passed it. With each answer
+    /// until it is reached: messages in front of it may have been discarded, and a later run may
+    /// have others in their place.
     pub(super) fn find_end(&mut self, stores: &StoreGroups, out: &mut dyn ReceiverOutlet) {
-        if self.end.is_some() {
+        if self.has_ended {
             return;
         }
         let Some(log) = self.offers.latest().map(|best| best.state.log) else { return };

@@ -197,7 +197,8 @@ impl Stream {
         }
         let until = log.first_since(self.number, unix_ns)?;
         let is_known = until < self.durable.next() || self.durable.is_settled();
-        is_known.then_some(until)
+        // Copies behind are no part of the log as long as their run has not begun.
+        is_known.then_some(until.min(self.durable.next()))
     }
 
     /// Sequence of the message with this number of the current run.

@@ -11,6 +11,7 @@ mod membership;
 mod pacing;
 mod parts;
 mod positions;
+mod ranges;
 mod receivers;
 mod resends;
 mod silence;

@@ -1,0 +1,92 @@
+//! Ends of ranges of time, when runs change.
+
+use crate::edges::{NOW, SESSION};
+use crate::parts::Outlet;
+use lanecast_persistence::{GroupRule, Receiver, ReceiverEnd, ReceiverSettings, StoreGroups};
+use lanecast_wire::store::{Ballot, Members, Run, StoreFrame, StoreOffer, StoreState};
+
+/// Three stores answer the next question: they have messages up to `next` of runs that begin at
+/// these sequences, each on a session of its own, and the time of the end came behind all of them.
+fn offer(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out: &mut Outlet) {
+    receiver.tick(now, out);
+    let token = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
+        _ => None,
+    });
+    let token = token.expect("a question");
+    let run = |(number, start): (u64, &u64)| {
+        let ballot = Ballot { epoch: 3 + number, session: SESSION + number };
+        Run { ballot, start: *start }
+    };
+    let runs: Vec<Run> = (0..).zip(starts).map(run).collect();
+    let log = runs.last().expect("a run").ballot;
+    let stores = ["a", "b", "c"].map(|name| (name.to_owned(), 5)).to_vec();
+    let members = Members::without_groups(1, stores);
+    let state = StoreState {
+        incarnation: 5,
+        promised: log,
+        log,
+        next,
+        members,
+        runs,
+        ..StoreState::default()
+    };
+    let (is_live, has_left, is_expired) = (true, false, false);
+    let (consumption, life, number, since, until) = (None, 0, 0, 0, next);
+    let offer = StoreOffer {
+        token,
+        is_live,
+        has_left,
+        consumption,
+        is_expired,
+        life,
+        number,
+        since,
+        until,
+        state,
+    };
+    for store in 0..3 {
+        receiver.on_frame(store, 7, &StoreFrame::Offer(offer.clone()), now, out);
+        let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
+        receiver.on_frame(store, 0, &streams, now, out);
+    }
+}
+
+fn ends(out: &Outlet) -> Vec<&String> {
+    out.receiver_events.iter().filter(|event| event.starts_with("Ended")).collect()
+}
+
+fn ending() -> (Receiver, u64) {
+    let stores = StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups");
+    let settings = ReceiverSettings { end: ReceiverEnd::Time(1), ..ReceiverSettings::new(stores) };
+    let retry = settings.retry;
+    (Receiver::new(settings, 1, NOW), retry)
+}
+
+/// Without another message the stream would not come to the end of before.
+#[test]
+fn a_range_of_time_ends_again_where_a_later_run_begins_in_front_of_its_end() {
+    let (mut receiver, retry) = ending();
+    let mut out = Outlet::default();
+    offer(&mut receiver, &[0], 6, NOW, &mut out);
+    (0..6).for_each(|number| receiver.on_live(SESSION, number, b"body", NOW, &mut out));
+    assert_eq!(ends(&out), ["Ended { source: 7, next: 6 }"], "{:?}", out.receiver_events);
+    out.receiver_events.clear();
+    // Two of the messages were not stable.
+    (1..3).for_each(|round| offer(&mut receiver, &[0, 4], 4, NOW + round * retry, &mut out));
+    let discarded = "Discarded { source: 7, first: 4, count: 2 }".to_owned();
+    assert!(out.receiver_events.contains(&discarded), "{:?}", out.receiver_events);
+    assert_eq!(ends(&out), ["Ended { source: 7, next: 4 }"], "{:?}", out.receiver_events);
+    assert!(receiver.has_ended());
+}
+
+#[test]
+fn a_range_of_time_has_an_earlier_end_if_a_later_run_begins_in_front_of_it() {
+    let (mut receiver, retry) = ending();
+    let mut out = Outlet::default();
+    offer(&mut receiver, &[0], 6, NOW, &mut out);
+    (0..4).for_each(|number| receiver.on_live(SESSION, number, b"body", NOW, &mut out));
+    assert!(ends(&out).is_empty(), "{:?}", out.receiver_events);
+    (1..3).for_each(|round| offer(&mut receiver, &[0, 4], 4, NOW + round * retry, &mut out));
+    assert_eq!(ends(&out), ["Ended { source: 7, next: 4 }"], "{:?}", out.receiver_events);
+}
