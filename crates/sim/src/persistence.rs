@@ -27,4 +27,5 @@ mod store_list;
 mod store_lists;
 pub mod tamper;
 mod timeline;
+mod wanted_range;
 pub mod world;

@@ -14,12 +14,42 @@ pub struct SimLog {
     messages: BTreeMap<(u32, u64), usize>,
     /// The most records that wait for the disk.
     pending_max: usize,
+    /// Times of the records, of a log with a clock. Without one an exploration tells no states
+    /// apart that behave alike.
+    clock: Option<LogClock>,
+}
+
+/// A log's clock.
+#[derive(Clone, Debug, Default)]
+struct LogClock {
+    now: u64,
+    /// Times of all records.
+    times: Vec<u64>,
+    /// Sequences and times of messages that were written since they were last taken.
+    written: Vec<(u64, u64)>,
 }
 
 impl SimLog {
     /// An empty log, of which at most `pending_max` records wait for the disk.
     pub fn new(pending_max: usize) -> Self {
         Self { pending_max, ..Self::default() }
+    }
+
+    /// The same with a clock.
+    pub fn with_clock(pending_max: usize) -> Self {
+        Self { clock: Some(LogClock::default()), ..Self::new(pending_max) }
+    }
+
+    /// Sets the clock, if there is one: the time of the next records.
+    pub const fn set_time(&mut self, unix_ns: u64) {
+        if let Some(clock) = &mut self.clock {
+            clock.now = unix_ns;
+        }
+    }
+
+    /// Takes sequences and times of the messages that were written since.
+    pub fn take_written(&mut self) -> Vec<(u64, u64)> {
+        self.clock.as_mut().map(|clock| std::mem::take(&mut clock.written)).unwrap_or_default()
     }
 
     /// Whether records wait for the disk.
@@ -42,6 +72,9 @@ impl SimLog {
 
     fn cut(&mut self) {
         self.records.truncate(self.persisted);
+        if let Some(clock) = &mut self.clock {
+            clock.times.truncate(self.persisted);
+        }
         self.messages.clear();
         for (index, record) in self.records.iter().enumerate() {
             note(&mut self.messages, index, record);
@@ -58,7 +91,13 @@ impl SimLog {
     pub fn forget_promises(&mut self) {
         let is_promise =
             |bytes: &Vec<u8>| matches!(LogRecord::read(bytes), Some(LogRecord::Promised { .. }));
-        self.records.retain(|bytes| !is_promise(bytes));
+        let is_kept: Vec<bool> = self.records.iter().map(|bytes| !is_promise(bytes)).collect();
+        let mut kept = is_kept.iter();
+        self.records.retain(|_| kept.next() == Some(&true));
+        if let Some(clock) = &mut self.clock {
+            let mut kept = is_kept.iter();
+            clock.times.retain(|_| kept.next() == Some(&true));
+        }
         self.persisted = self.records.len();
         self.cut();
     }
@@ -76,8 +115,16 @@ impl SimLog {
     /// The data is gone.
     pub fn wipe(&mut self) {
         self.records.clear();
+        if let Some(clock) = &mut self.clock {
+            clock.times.clear();
+        }
         self.messages.clear();
         self.persisted = 0;
+    }
+
+    /// Time of the record with this index.
+    fn time(&self, index: usize) -> u64 {
+        self.clock.as_ref().map_or(index as u64, |clock| clock.times[index])
     }
 
     /// A store as it comes back.
@@ -118,6 +165,15 @@ impl StoreLog for SimLog {
         record.write(&mut bytes);
         note(&mut self.messages, self.records.len(), &bytes);
         self.records.push(bytes);
+        if let Some(LogClock { now, times, written }) = &mut self.clock {
+            let (message, time) = match record {
+                LogRecord::Message { sequence, .. } => (Some(*sequence), *now),
+                LogRecord::Copied { sequence, unix_ns, .. } => (Some(*sequence), *unix_ns),
+                _ => (None, *now),
+            };
+            times.push(time);
+            written.extend(message.map(|sequence| (sequence, time)));
+        }
         Ok(self.records.len() as u64)
     }
 
@@ -125,10 +181,11 @@ impl StoreLog for SimLog {
         self.persisted as u64
     }
 
-    /// Time is that of positions: each record is written one nanosecond after the one before.
+    /// Without a clock, time is that of positions: each record is written one nanosecond after the
+    /// one before.
     fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64> {
         let of_stream = self.messages.range((stream, 0)..=(stream, u64::MAX));
-        let is_older = |(_, index): &(&(u32, u64), &usize)| (**index as u64) < unix_ns;
+        let is_older = |(_, index): &(&(u32, u64), &usize)| self.time(**index) < unix_ns;
         let mut later = of_stream.clone().skip_while(is_older);
         let end = of_stream.last().map_or(0, |((_, sequence), _)| sequence + 1);
         Some(later.next().map_or(end, |((_, sequence), _)| *sequence))
@@ -140,10 +197,11 @@ impl StoreLog for SimLog {
     }
 
     fn unix_ns(&self) -> u64 {
-        self.records.len() as u64
+        self.clock.as_ref().map_or(self.records.len() as u64, |clock| clock.now)
     }
 
-    /// Copies have no times: with them an exploration would tell states apart that behave alike.
+    /// Without a clock copies have no times: with them an exploration would tell states apart that
+    /// behave alike.
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool) {
         for (expected, ((_, sequence), index)) in
             (from..).zip(self.messages.range((stream, from)..=(stream, u64::MAX)))
@@ -153,7 +211,8 @@ impl StoreLog for SimLog {
             else {
                 return;
             };
-            if *sequence != expected || !visit(*sequence, 0, body) {
+            let time = self.clock.as_ref().map_or(0, |clock| clock.times[*index]);
+            if *sequence != expected || !visit(*sequence, time, body) {
                 return;
             }
         }

@@ -2,18 +2,30 @@
 
 use crate::ensure;
 use crate::violation::Verdict;
-use std::collections::BTreeSet;
+use lanecast_protocol::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Knows every message that was sent, and those that were told to be stable.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     sent: BTreeSet<(u64, Vec<u8>)>,
     stable: Vec<Vec<u8>>,
+    /// Times at which they were told to be, by a world's clock.
+    stable_at: Vec<Nanos>,
+    now: Nanos,
     /// Sessions of publishers that have ended.
     ended: BTreeSet<u64>,
+    /// The earliest and the latest time at which stores have written each message, copies by the
+    /// times that they keep.
+    written: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Oracle {
+    /// Sets the clock, in a world that has one.
+    pub const fn set_time(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
     /// A run has sent a message.
     pub fn on_sent(&mut self, sequence: u64, body: &[u8]) {
         self.sent.insert((sequence, body.to_vec()));
@@ -32,6 +44,36 @@ impl Oracle {
     /// The stable message of a sequence.
     pub fn stable_body(&self, sequence: u64) -> Option<&[u8]> {
         self.stable.get(sequence as usize).map(Vec::as_slice)
+    }
+
+    /// A store has written these messages, each at its time.
+    pub fn on_written(&mut self, messages: Vec<(u64, u64)>) {
+        for (sequence, unix_ns) in messages {
+            let (first, last) = self.written.entry(sequence).or_insert((unix_ns, unix_ns));
+            (*first, *last) = ((*first).min(unix_ns), (*last).max(unix_ns));
+        }
+    }
+
+    /// Sequence after the last message that any store has written.
+    pub fn written_end(&self) -> u64 {
+        self.written.last_key_value().map_or(0, |(sequence, _)| sequence + 1)
+    }
+
+    /// Whether a store has written a message before this time.
+    pub fn was_written_before(&self, sequence: u64, unix_ns: u64) -> bool {
+        self.written.get(&sequence).is_some_and(|(first, _)| *first < unix_ns)
+    }
+
+    /// Whether a store has written a message at this time or later.
+    pub fn was_written_since(&self, sequence: u64, unix_ns: u64) -> bool {
+        self.written.get(&sequence).is_some_and(|(_, last)| *last >= unix_ns)
+    }
+
+    /// Number of messages that were stable at `known`, in front of the first one that a store has
+    /// written at this time or later.
+    pub fn older_than(&self, unix_ns: u64, known: Nanos) -> u64 {
+        let stable = self.stable_at.partition_point(|at| *at <= known) as u64;
+        (0..stable).find(|it| self.was_written_since(*it, unix_ns)).unwrap_or(stable)
     }
 
     /// A publisher has ended.
@@ -63,6 +105,7 @@ impl Oracle {
         let next = self.stable();
         if sequence == next {
             self.stable.push(body.to_vec());
+            self.stable_at.push(self.now);
         }
         ensure!(sequence <= next, "message {sequence} is stable, {next} was not told to be");
         ensure!(

@@ -26,6 +26,8 @@ pub struct StoreOutcome {
     pub not_stored: u64,
     pub left: u64,
     pub left_unseen: u64,
+    pub later_starts: u64,
+    pub ended: u64,
 }
 
 impl StoreOutcome {
@@ -53,5 +55,7 @@ impl StoreOutcome {
         self.not_stored += other.not_stored;
         self.left += other.left;
         self.left_unseen += other.left_unseen;
+        self.later_starts += other.later_starts;
+        self.ended += other.ended;
     }
 }

@@ -34,7 +34,7 @@ impl StoreProcess {
     pub(super) fn new(scenario: &StoreScenario, incarnation: u64) -> Self {
         Self {
             store: None,
-            log: SimLog::new(scenario.pending_max),
+            log: SimLog::with_clock(scenario.pending_max),
             incarnation,
             life: 0,
             is_synchronizing: false,

@@ -6,6 +6,7 @@ use super::outcome::StoreOutcome;
 use super::processes::StoreProcess;
 use super::scenario::StoreScenario;
 use super::store_list::StoreList;
+use super::wanted_range::WantedRange;
 use crate::ensure;
 use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{DurableLoss, Receiver, ReceiverSettings};
@@ -51,6 +52,8 @@ pub(super) struct ReceiverProcess {
     has_left: bool,
     /// Stores hold what it has not consumed.
     is_held: bool,
+    /// The messages that it has to be handed out.
+    range: WantedRange,
 }
 
 impl ReceiverProcess {
@@ -59,12 +62,23 @@ impl ReceiverProcess {
         self.next
     }
 
+    /// Whether it has all that is stable, up to its end.
+    pub(super) fn is_complete(&self, oracle: &Oracle) -> bool {
+        self.next.is_some_and(|next| self.range.is_complete(next, self.has_ended(), oracle))
+    }
+
+    /// Whether it has come to its end.
+    fn has_ended(&self) -> bool {
+        self.receiver.as_ref().is_some_and(Receiver::has_ended)
+    }
+
     /// The program starts, if it does not live; returns whether that is so.
     pub(super) fn start(
         &mut self,
         scenario: &StoreScenario,
         list: StoreList,
         id: u64,
+        oracle: &Oracle,
         now: Nanos,
     ) -> bool {
         if self.receiver.is_some() {
@@ -76,10 +90,13 @@ impl ReceiverProcess {
             retry: 20 * MILLISECOND,
             report: 5 * MILLISECOND,
             life: now,
+            start: scenario.ranges[id as usize].0,
+            end: scenario.ranges[id as usize].1,
             ..ReceiverSettings::new(list.groups())
         };
         self.list = Some(list);
         self.is_held = scenario.unconsumed.is_some();
+        self.range.on_start(scenario.ranges[id as usize], self.life, oracle, now);
         self.cut_off.clear();
         self.receiver = Some(Receiver::new(settings, id, now));
         true
@@ -127,9 +144,10 @@ impl ReceiverProcess {
         session(self.handed_out.get(&self.next?.checked_sub(1)?)?)
     }
 
-    /// Whether the end of a session was told since.
-    pub(super) const fn has_left(&self) -> bool {
-        self.has_left
+    /// Whether the end of a session was told since, or none is due since the receiver has come to
+    /// its own.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left || self.has_ended()
     }
 
     /// The program consumes all that it was handed out.
@@ -154,37 +172,18 @@ impl ReceiverProcess {
         told: Told,
         oracle: &Oracle,
         trimmed: u64,
-        Forgotten { data: forget, receivers }: Forgotten,
+        forgotten: Forgotten,
         outcome: &mut StoreOutcome,
     ) -> Verdict {
+        let Forgotten { data: forget, receivers } = forgotten;
         match told {
             Told::Started { next, is_resumed } => {
-                ensure!(self.next.is_none(), "a stream begins twice");
-                let known = is_resumed || self.acknowledged == 0 || receivers;
-                ensure!(known, "a receiver is forgotten: it had come to {}", self.acknowledged);
-                ensure!(
-                    next <= self.furthest.max(trimmed) || forget,
-                    "a receiver that consumed {} goes on at {next}",
-                    self.furthest
-                );
-                let repeated = next..self.acknowledged;
-                // Only messages that were never stable may come again: others under their numbers.
-                for sequence in repeated.filter(|_| !receivers) {
-                    let body = self.handed_out.get(&sequence);
-                    ensure!(
-                        body.is_none_or(|body| !oracle.is_stable(sequence, body)),
-                        "message {sequence} comes again, {} were acknowledged",
-                        self.acknowledged
-                    );
-                }
-                // Messages in front of the first one are not missed by a receiver that is new.
-                self.lost.extend(if is_resumed { 0..0 } else { 0..next });
-                outcome.resumed += u64::from(is_resumed);
-                (self.began, self.next, self.has_left) = (next, Some(next), false);
+                self.on_started(next, is_resumed, oracle, trimmed, forgotten, outcome)?;
             }
             Told::Message { sequence, bytes } => {
                 let next = self.expected()?;
                 ensure!(sequence == next, "message {sequence} comes where {next} is next");
+                self.range.on_message(sequence)?;
                 oracle.on_handed_out(sequence, &bytes)?;
                 self.handed_out.insert(sequence, bytes);
                 (self.next, self.has_left) = (Some(sequence + 1), false);
@@ -215,10 +214,59 @@ impl ReceiverProcess {
                 self.acknowledged = next;
             }
             Told::Unkept => ensure!(receivers, "a registered publisher is taken for another"),
+            Told::Ended { next } => {
+                ensure!(self.expected()? == next, "the end is at {next}: {:?}", self.next);
+                self.range.on_ended(next, oracle, forget)?;
+                outcome.ended += 1;
+            }
             Told::CaughtUp => outcome.caught_up += 1,
             Told::StoreLost { name } => _ = self.lost_stores.insert(name),
             Told::StoreBack { name } => _ = self.lost_stores.remove(&name),
         }
+        Ok(())
+    }
+
+    /// The stream begins. Messages before `trimmed` may be gone.
+    fn on_started(
+        &mut self,
+        next: u64,
+        is_resumed: bool,
+        oracle: &Oracle,
+        trimmed: u64,
+        Forgotten { data: forget, receivers }: Forgotten,
+        outcome: &mut StoreOutcome,
+    ) -> Verdict {
+        ensure!(self.next.is_none(), "a stream begins twice");
+        let known = is_resumed || self.acknowledged == 0 || receivers;
+        ensure!(known, "a receiver is forgotten: it had come to {}", self.acknowledged);
+        if is_resumed {
+            ensure!(
+                next <= self.furthest.max(trimmed) || forget,
+                "a receiver that consumed {} goes on at {next}",
+                self.furthest
+            );
+        } else if !receivers {
+            self.range.on_begun(next, trimmed, oracle)?;
+            outcome.later_starts += u64::from(next > trimmed);
+        }
+        let repeated = next..self.acknowledged;
+        // Only messages that were never stable may come again: others under their numbers.
+        for sequence in repeated.filter(|_| !receivers) {
+            let body = self.handed_out.get(&sequence);
+            ensure!(
+                body.is_none_or(|body| !oracle.is_stable(sequence, body)),
+                "message {sequence} comes again, {} were acknowledged",
+                self.acknowledged
+            );
+        }
+        // It is registered there, whether it consumes anything or not.
+        let registered = if is_resumed { 0 } else { next };
+        self.consumed = self.consumed.max(registered);
+        self.furthest = self.furthest.max(registered);
+        // Messages in front of the first one are not missed by a receiver that is new.
+        self.lost.extend(if is_resumed { 0..0 } else { 0..next });
+        outcome.resumed += u64::from(is_resumed);
+        (self.began, self.next, self.has_left) = (next, Some(next), false);
         Ok(())
     }
 
@@ -241,7 +289,9 @@ impl ReceiverProcess {
     fn on_session_end(&mut self, next: u64, oracle: &Oracle, forget: bool) -> Verdict {
         ensure!(self.expected()? == next, "a session ends at {next}: {:?}", self.next);
         let last = next.checked_sub(1).and_then(|last| self.handed_out.get(&last));
-        if let Some(last) = last.filter(|_| next > self.began && !forget) {
+        // A receiver that has come to its end is told where it is.
+        if let Some(last) = last.filter(|_| next > self.began && !forget && !self.range.has_ended())
+        {
             oracle.on_left(last, next)?;
         }
         self.has_left = true;
@@ -260,6 +310,7 @@ impl ReceiverProcess {
             );
         }
         (self.next, self.has_left) = (Some(first), false);
+        self.range.on_discarded(first);
         // Their sequences begin anew: those that are stable in the end have to come again.
         self.handed_out.split_off(&first);
         self.consumed = self.consumed.min(first);
@@ -315,13 +366,15 @@ impl ReceiverProcess {
     /// Checks that everything stable was handed out as it was sent.
     pub(super) fn check_end(&self, oracle: &Oracle) -> Verdict {
         ensure!(
-            self.next == Some(oracle.stable()),
-            "{} messages are stable, a receiver is at {:?}: {:?}",
+            self.is_complete(oracle),
+            "{} messages are stable, a receiver is at {:?} of {:?}: {:?}",
             oracle.stable(),
             self.next,
+            self.range,
             self.receiver
         );
-        for sequence in (0..oracle.stable()).filter(|it| !self.lost.contains(it)) {
+        let end = self.next.unwrap_or(0).min(oracle.stable());
+        for sequence in (0..end).filter(|it| !self.lost.contains(it)) {
             let body = self.handed_out.get(&sequence);
             ensure!(
                 body.is_some_and(|body| oracle.is_stable(sequence, body)),

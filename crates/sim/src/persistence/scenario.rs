@@ -1,7 +1,7 @@
 //! Conditions of a run, drawn from its seed.
 
 use crate::rng::{Millionths, SimRng};
-use lanecast_persistence::{GroupRule, StoreGroups};
+use lanecast_persistence::{GroupRule, ReceiverEnd, ReceiverStart, StoreGroups};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use std::ops::RangeInclusive;
 
@@ -39,6 +39,8 @@ pub struct StoreScenario {
     pub may_fork: bool,
     /// Receivers.
     pub receivers: usize,
+    /// The beginning and the end of each receiver.
+    pub ranges: [(ReceiverStart, ReceiverEnd); 2],
     /// Stores beside those of the groups; with some, each publisher and receiver has a list of
     /// stores of its own.
     pub spares: usize,
@@ -53,7 +55,7 @@ impl StoreScenario {
         let sizes: [&[usize]; 6] = [&[3], &[3], &[1], &[5], &[3, 1], &[2]];
         let groups = rng.pick(&sizes).to_vec();
         let rules = [GroupRule::Any, GroupRule::Majority, GroupRule::All];
-        let scenario = Self {
+        let mut scenario = Self {
             seed,
             groups,
             rule: rng.pick(&rules),
@@ -68,12 +70,14 @@ impl StoreScenario {
             may_wipe: rng.percent(40),
             may_fork: rng.percent(30),
             receivers: rng.pick(&[0, 1, 1, 2]),
+            ranges: [(ReceiverStart::Oldest, ReceiverEnd::Never); 2],
             spares: 0,
             unconsumed: None,
         };
         // Answers come later than questions are repeated.
         let is_slow = rng.percent(15);
         let delay = if is_slow { rng.spread(SLOW_DELAY) } else { scenario.delay };
+        scenario.ranges = std::array::from_fn(|_| draw_range(&mut rng, scenario.fault_time));
         Self { delay, ..scenario }
     }
 
@@ -89,7 +93,9 @@ impl StoreScenario {
     pub fn draw_paced(seed: u64) -> Self {
         let scenario = Self::draw(seed);
         let unconsumed = Some([200, 1_000, 5_000][seed as usize % 3]);
-        Self { receivers: scenario.receivers.max(1), unconsumed, ..scenario }
+        // One that has come to its end would hold the publishers back for good.
+        let ranges = scenario.ranges.map(|(start, _)| (start, ReceiverEnd::Never));
+        Self { receivers: scenario.receivers.max(1), ranges, unconsumed, ..scenario }
     }
 
     /// Whether each publisher and receiver has a list of stores of its own.
@@ -117,4 +123,19 @@ impl StoreScenario {
         let groups = self.groups.iter().map(|size| names.by_ref().take(*size).collect());
         StoreGroups::new(groups.collect(), self.rule).expect("names that differ")
     }
+}
+
+/// Beginning and end of a receiver; of half of them the usual ones.
+fn draw_range(rng: &mut SimRng, fault_time: Nanos) -> (ReceiverStart, ReceiverEnd) {
+    let (sequence, unix_ns) = (rng.spread(1..=1_000), rng.within(1..=fault_time));
+    let starts = [
+        ReceiverStart::End,
+        ReceiverStart::Sequence(sequence),
+        ReceiverStart::Time(unix_ns),
+        ReceiverStart::Oldest,
+    ];
+    let (sequence, unix_ns) = (rng.spread(1..=1_000), rng.within(1..=fault_time));
+    let ends = [ReceiverEnd::Sequence(sequence), ReceiverEnd::Time(unix_ns), ReceiverEnd::Never];
+    let (start, end) = (rng.pick(&starts), rng.pick(&ends));
+    if rng.percent(50) { (start, end) } else { (ReceiverStart::Oldest, ReceiverEnd::Never) }
 }

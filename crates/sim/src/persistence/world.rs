@@ -110,6 +110,7 @@ impl World {
 
     fn run_until(&mut self, end: Nanos) -> Verdict {
         while let Some(event) = self.time.take(end) {
+            self.oracle.set_time(self.time.now);
             self.happen(event)?;
         }
         Ok(())
@@ -139,7 +140,7 @@ impl World {
     }
 
     fn is_complete(&self) -> bool {
-        self.actors.receivers.iter().all(|it| it.next() == Some(self.oracle.stable()))
+        self.actors.receivers.iter().all(|it| it.is_complete(&self.oracle))
             && self.actors.is_drained()
     }
 
@@ -157,9 +158,8 @@ impl World {
                 });
             }
             Event::TickStore(store, life) => {
-                if self.actors.stores[store].life == life
-                    && self.actors.stores[store].store.is_some()
-                {
+                let process = &self.actors.stores[store];
+                if process.life == life && process.store.is_some() {
                     let mut at = 0;
                     self.with_store(store, life, |it, log, now, out| at = it.tick(now, log, out));
                     self.time.add_due(at, Event::TickStore(store, life));
@@ -222,7 +222,9 @@ impl World {
         let process = &mut self.actors.stores[index];
         let (Some(store), true) = (&mut process.store, process.life == life) else { return };
         let mut out = Collected { client: index as u64, ..Collected::default() };
+        process.log.set_time(self.time.now);
         call(store, &mut process.log, self.time.now, &mut out);
+        self.oracle.on_written(process.log.take_written());
         if process.log.is_pending() && !process.is_synchronizing {
             process.is_synchronizing = true;
             self.time.add_within(self.scenario.sync, Event::Synchronize(index, life));
@@ -325,7 +327,7 @@ impl World {
     fn start_receiver(&mut self, index: usize) {
         let list = self.lists.draw(&self.actors.stores, self.is_quiet, &mut self.time.rng);
         let process = &mut self.actors.receivers[index];
-        if !process.start(&self.scenario, list, index as u64, self.time.now) {
+        if !process.start(&self.scenario, list, index as u64, &self.oracle, self.time.now) {
             return;
         }
         let life = process.life;
@@ -538,9 +540,7 @@ impl World {
         self.trimmed = self.trimmed.max(first);
         self.outcome.trims += 1;
         let life = self.actors.stores[index].life;
-        self.with_store(index, life, |store, log, _, _| {
-            let _ = store.trim(TOPIC, SOURCE, first, log);
-        });
+        self.with_store(index, life, |it, log, _, _| _ = it.trim(TOPIC, SOURCE, first, log));
     }
 
     fn start_store(&mut self, index: usize) {
