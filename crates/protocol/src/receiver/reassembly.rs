@@ -126,6 +126,14 @@ impl TopicReassembly {
             self.release(tracker, output);
             return self.block_result();
         }
+        // Nothing before its datagram is missing: it goes on at once, also without room. Refused,
+        // it would come again and again, and those behind it would hold the room.
+        if !tracker.overlaps_gap(self.floor, block.sequence) {
+            (0..at).for_each(|_| self.deliver_queued(output));
+            self.deliver_at(block, output);
+            self.release(tracker, output);
+            return self.block_result();
+        }
         if !output.reorder.reserve(block.items.len()) {
             return BlockResult::NoRoom;
         }
@@ -216,15 +224,24 @@ impl TopicReassembly {
             if behind && tracker.overlaps_gap(self.floor, queued.sequence.wrapping_add(1)) {
                 return;
             }
-            let Some(queued) = self.queue.pop_front() else { return };
-            output.reorder.release(queued.items.len());
-            let block = queued.as_block();
-            let to = Head::of(&block);
-            if !behind || self.jump(to, block.shape.begins, output) {
-                // Otherwise its fragments were delivered from other blocks.
-                if block.fragment == self.fragment {
-                    self.deliver(&block, output);
-                }
+            self.deliver_queued(output);
+        }
+    }
+
+    /// Delivers the first queued block.
+    fn deliver_queued(&mut self, output: &mut Output<'_>) {
+        let Some(queued) = self.queue.pop_front() else { return };
+        output.reorder.release(queued.items.len());
+        self.deliver_at(&queued.as_block(), output);
+    }
+
+    /// Delivers a block in front of which no datagram is missing: what lies between is lost.
+    fn deliver_at(&mut self, block: &Block<'_>, output: &mut Output<'_>) {
+        let is_behind = before(self.fragment, block.fragment);
+        if !is_behind || self.jump(Head::of(block), block.shape.begins, output) {
+            // Otherwise its fragments were delivered from other blocks.
+            if block.fragment == self.fragment {
+                self.deliver(block, output);
             }
         }
     }

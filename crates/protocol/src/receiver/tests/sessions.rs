@@ -50,6 +50,25 @@ fn a_missing_datagram_delays_only_its_own_topic() {
     assert_eq!((record.after, record.count, record.end), (1, 1, GapEnd::Late));
 }
 
+/// Those behind it hold the room, and wait for it.
+#[test]
+fn a_datagram_behind_a_loss_needs_no_room_if_no_other_is_missing_before_it() {
+    let settings = ReceiverSettings { reorder_bytes_max: 600, ..settings() };
+    let (source, mut subscriber) = alternating(16, settings);
+    hear(&mut subscriber, &source, 5, &[0, 1]);
+    hear(&mut subscriber, &source, 6, &[8, 9, 10, 11, 12, 13, 14, 15]);
+    assert!(subscriber.receiver.counters().overflowed > 0, "no room for all");
+    // The messages before it are lost: it is not the next of its topic.
+    subscriber.hear(7, &gone(source.sequence(2), 4));
+    hear(&mut subscriber, &source, 8, &[6]);
+    assert!(subscriber.next[0] >= 4 && subscriber.next[1] == 1, "{:?}", subscriber.next);
+    hear(&mut subscriber, &source, 9, &[7]);
+    assert!(subscriber.next[1] >= 4, "{:?}", subscriber.next);
+    hear(&mut subscriber, &source, 10, &[8, 9, 10, 11, 12, 13, 14, 15]);
+    assert_eq!(subscriber.next, [8, 8]);
+    assert_eq!(subscriber.lost, [vec![1, 2], vec![1, 2]]);
+}
+
 #[test]
 fn a_loss_is_told_when_the_time_for_recovery_is_over() {
     let (source, mut subscriber) = alternating(4, settings());
