@@ -50,7 +50,7 @@ fn a_missing_datagram_delays_only_its_own_topic() {
     assert_eq!((record.after, record.count, record.end), (1, 1, GapEnd::Late));
 }
 
-/// Those behind it hold the room, and wait for it.
+/// Datagrams behind it hold the room, and wait for it.
 #[test]
 fn a_datagram_behind_a_loss_needs_no_room_if_no_other_is_missing_before_it() {
     let settings = ReceiverSettings { reorder_bytes_max: 600, ..settings() };
