@@ -148,8 +148,8 @@ impl Checkpointer {
         state.left_out += u64::from(!has_room);
     }
 
-    /// Records before `cut` should be needed by no checkpoint: others are written before they are
-    /// due. Returns whether these wait for a record behind `appended`, the last one.
+    /// Has checkpoints written before they are due, until none needs the records before `cut`.
+    /// Returns whether they wait for a record behind `appended`, the last one.
     pub(crate) fn release(&self, cut: u64, appended: u64) -> bool {
         let mut state = self.shared.lock();
         state.released = state.released.max(cut);

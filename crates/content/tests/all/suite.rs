@@ -6,9 +6,10 @@
 //! - cases that need one session for several topics, or know sessions by their numbers: the session
 //!   of matching messages has a number of its own, and an added topic is not in it;
 //! - cases of patterns, which have tests of their own in `lanecast`;
-//! - `publishers_come_and_go`, `two_publishers_are_two_streams` and
-//!   `a_loop_on_the_descriptor_misses_nothing`: a subscriber that is not polled meanwhile requests
-//!   its filter from no publisher;
+//! - `publishers_come_and_go` and `a_loop_on_the_descriptor_misses_nothing`: a subscriber that is
+//!   not polled meanwhile requests its filter from no publisher;
+//! - `two_publishers_are_two_streams`: a publisher also hears requests that are meant for another,
+//!   and may count a subscriber as ready that has not joined its session yet;
 //! - `late_subscribers_start_at_the_live_edge` over rm: the session with every message has no
 //!   receiver, so nothing paces it, and it floods the group of the other session.
 
