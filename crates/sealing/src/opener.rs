@@ -6,11 +6,12 @@ use crate::replay_window::ReplayWindow;
 use crate::sealer::{SealMark, nonce};
 use ring::aead;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 
 /// The most senders whose counters are remembered.
 pub(crate) const SENDERS_MAX: usize = 4_096;
+/// The fewest new senders between two looks for silent ones.
+const LOOK_MIN: usize = 64;
 
 /// Why a frame was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,42 +30,56 @@ pub enum Refusal {
 ///
 /// Its memory is bounded: strangers take none, and of holders of the keys 4,096 senders are
 /// remembered, those of keys that are gone included, which may return; the one that was silent for
-/// the longest gives way.
+/// the longest gives way. Senders that are heard have a cipher and a window of counters, about a
+/// kilobyte; of those that fell silent only the highest counter stays.
 pub struct Opener {
     keys: KeySchedule,
-    senders: HashMap<(u64, u16), Sender>,
-    /// Senders under keys whose id belongs to another key now.
-    displaced: Vec<((u64, u16), Sender)>,
+    /// Senders that were heard of late, under keys that are known.
+    active: HashMap<(u64, u16), Box<ActiveSender>>,
+    /// All others. Keys and not their ids tell them apart: two keys may have one id after another.
+    silent: HashMap<(u64, SharedKey), SilentSender>,
     /// Frames opened so far: the time by which senders are silent.
     opened: u64,
+    /// Frames opened at the last look for silent senders, and the active senders at the next one.
+    looked_at: u64,
+    next_look: usize,
 }
 
-struct Sender {
+/// A sender with its cipher.
+struct ActiveSender {
     key: SharedKey,
     cipher: aead::LessSafeKey,
     window: ReplayWindow,
     last_heard: u64,
 }
 
+/// A sender of which nothing came for long.
+struct SilentSender {
+    /// One more than the highest counter seen.
+    next: u64,
+    last_heard: u64,
+}
+
 impl Opener {
     /// Opens frames sealed with any of the keys.
     pub fn new(keys: KeySchedule) -> Self {
-        Self { keys, senders: HashMap::new(), displaced: Vec::new(), opened: 0 }
+        Self {
+            keys,
+            active: HashMap::new(),
+            silent: HashMap::new(),
+            opened: 0,
+            looked_at: 0,
+            next_look: LOOK_MIN,
+        }
     }
 
     /// Goes over to other keys; counters seen under those that stay, or return, remain known.
     pub fn set_keys(&mut self, keys: KeySchedule) {
         self.keys = keys;
-        // A key that returns brings its senders' counters back, even if another one has had its id
-        // in between.
         let keys = &self.keys;
-        let is_other = |id, sender: &Sender| keys.key(id).is_some_and(|key| sender.key != key);
-        let displaced = self.senders.extract_if(|(_, id), sender| is_other(*id, sender));
-        self.displaced.extend(displaced);
-        let is_back = |((_, id), sender): &mut ((u64, u16), Sender)| {
-            keys.key(*id).is_some_and(|key| sender.key == key)
-        };
-        self.senders.extend(self.displaced.extract_if(.., is_back));
+        let is_gone = |id: u16, sender: &ActiveSender| keys.key(id) != Some(sender.key);
+        let gone = self.active.extract_if(|(_, id), sender| is_gone(*id, sender));
+        self.silent.extend(gone.map(|((sender, _), known)| known.fall_silent(sender)));
     }
 
     /// Opens a frame: ciphertext and tag are the bytes of `buffer` from `start` on. Returns the
@@ -83,69 +98,168 @@ impl Opener {
         buffer: &mut [u8],
         start: usize,
     ) -> Result<usize, Refusal> {
-        let SealMark { key, sender, counter } = mark;
-        let (nonce, header) = (nonce(counter), aead::Aad::from(header));
-        let opened = self.opened + 1;
-        match self.senders.entry((sender, key)) {
-            Entry::Occupied(mut known) => {
-                // Seen under a key that is gone.
-                if self.keys.key(key).is_none() {
-                    return Err(Refusal::UnknownKey);
-                }
-                let known = known.get_mut();
-                if !known.window.is_new(counter) {
-                    return Err(Refusal::Repeated);
-                }
-                let frame = known.cipher.open_within(nonce, header, buffer, start..);
-                let length = frame.map_err(|_| Refusal::Forged)?.len();
-                known.window.note(counter);
-                known.last_heard = opened;
-                self.opened = opened;
-                Ok(length)
-            }
-            Entry::Vacant(place) => {
-                let shared = self.keys.key(key).ok_or(Refusal::UnknownKey)?;
-                let cipher = self.keys.cipher(key, sender).ok_or(Refusal::UnknownKey)?;
-                let mut window = ReplayWindow::new();
-                if !window.is_new(counter) {
-                    return Err(Refusal::Repeated);
-                }
-                let frame = cipher.open_within(nonce, header, buffer, start..);
-                let length = frame.map_err(|_| Refusal::Forged)?.len();
-                window.note(counter);
-                // Only a holder of the key gets here: strangers take no place.
-                place.insert(Sender { key: shared, cipher, window, last_heard: opened });
-                self.opened = opened;
-                self.forget_one_beyond_the_limit();
-                Ok(length)
-            }
-        }
+        let Some(known) = self.active.get_mut(&(mark.sender, mark.key)) else {
+            return self.open_first(mark, header, buffer, start);
+        };
+        let length = known.open(mark.counter, header, buffer, start)?;
+        self.opened += 1;
+        known.last_heard = self.opened;
+        Ok(length)
+    }
+
+    /// Opens the first frame of a sender, or the first one after a silence.
+    #[cold]
+    fn open_first(
+        &mut self,
+        mark: SealMark,
+        header: &[u8],
+        buffer: &mut [u8],
+        start: usize,
+    ) -> Result<usize, Refusal> {
+        let key = self.keys.key(mark.key).ok_or(Refusal::UnknownKey)?;
+        let cipher = self.keys.cipher(mark.key, mark.sender).ok_or(Refusal::UnknownKey)?;
+        let next = self.silent.get(&(mark.sender, key)).map_or(0, |silent| silent.next);
+        let window = ReplayWindow::beginning_at(next);
+        let mut sender = Box::new(ActiveSender { key, cipher, window, last_heard: 0 });
+        let length = sender.open(mark.counter, header, buffer, start)?;
+        // Only a holder of the key gets here: strangers take no place.
+        self.silent.remove(&(mark.sender, key));
+        self.opened += 1;
+        sender.last_heard = self.opened;
+        self.active.insert((mark.sender, mark.key), sender);
+        self.look_for_silent_senders();
+        self.forget_one_beyond_the_limit();
+        Ok(length)
     }
 
     /// The number of senders that are remembered.
     pub fn senders(&self) -> usize {
-        self.senders.len() + self.displaced.len()
+        self.active.len() + self.silent.len()
     }
 
-    #[cold]
+    /// Senders of which no frame has come since the last look are silent. Half as many as are active
+    /// come between two looks, so that each new one pays for a few others.
+    fn look_for_silent_senders(&mut self) {
+        if self.active.len() < self.next_look {
+            return;
+        }
+        let before = self.looked_at;
+        let silent = self.active.extract_if(|_, sender| sender.last_heard <= before);
+        self.silent.extend(silent.map(|((sender, _), known)| known.fall_silent(sender)));
+        self.looked_at = self.opened;
+        let active = self.active.len();
+        self.next_look = active + LOOK_MIN.max(active / 2);
+    }
+
     fn forget_one_beyond_the_limit(&mut self) {
         if self.senders() <= SENDERS_MAX {
             return;
         }
-        if !self.displaced.is_empty() {
-            let silent =
-                (0..self.displaced.len()).min_by_key(|at| self.displaced[*at].1.last_heard);
-            silent.map(|at| self.displaced.swap_remove(at));
-        } else {
-            let silent = self.senders.iter().min_by_key(|(_, sender)| sender.last_heard);
-            let silent = silent.map(|(id, _)| *id);
-            silent.and_then(|id| self.senders.remove(&id));
+        let silent = self.silent.iter().min_by_key(|(_, sender)| sender.last_heard);
+        if let Some(id) = silent.map(|(id, _)| *id) {
+            self.silent.remove(&id);
+            return;
         }
+        let silent = self.active.iter().min_by_key(|(_, sender)| sender.last_heard);
+        let silent = silent.map(|(id, _)| *id);
+        silent.and_then(|id| self.active.remove(&id));
+    }
+}
+
+impl ActiveSender {
+    /// Opens a frame that is new.
+    #[inline]
+    fn open(
+        &mut self,
+        counter: u64,
+        header: &[u8],
+        buffer: &mut [u8],
+        start: usize,
+    ) -> Result<usize, Refusal> {
+        if !self.window.is_new(counter) {
+            return Err(Refusal::Repeated);
+        }
+        let header = aead::Aad::from(header);
+        let frame = self.cipher.open_within(nonce(counter), header, buffer, start..);
+        let length = frame.map_err(|_| Refusal::Forged)?.len();
+        self.window.note(counter);
+        Ok(length)
+    }
+
+    /// The sender without what only those need that are heard.
+    fn fall_silent(&self, sender: u64) -> ((u64, SharedKey), SilentSender) {
+        let (next, last_heard) = (self.window.next(), self.last_heard);
+        ((sender, self.key), SilentSender { next, last_heard })
     }
 }
 
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opener").field("senders", &self.senders()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::SharedKeys;
+    use crate::sealer::Sealer;
+
+    const HEADER: &[u8] = b"header";
+
+    fn open(by: &mut Opener, (mark, bytes): &(SealMark, Vec<u8>)) -> Result<usize, Refusal> {
+        by.open(*mark, HEADER, &mut bytes.clone(), 0)
+    }
+
+    fn sealed(by: &mut Sealer) -> (SealMark, Vec<u8>) {
+        let (mark, mut bytes) = (by.next(), b"text".to_vec());
+        let tag = by.seal(HEADER, &mut bytes);
+        bytes.extend(tag);
+        (mark, bytes)
+    }
+
+    fn keys() -> KeySchedule {
+        let keys = SharedKeys::parse(&"0a".repeat(32)).expect("a key");
+        KeySchedule::new(&keys, "test", b"")
+    }
+
+    #[test]
+    fn of_senders_that_have_gone_only_their_counters_stay() {
+        let keys = keys();
+        let mut opener = Opener::new(keys.clone());
+        let mut staying = Sealer::new(&keys, 0, 0);
+        for sender in 1..4_000 {
+            assert!(open(&mut opener, &sealed(&mut Sealer::new(&keys, sender, 0))).is_ok());
+            assert!(open(&mut opener, &sealed(&mut staying)).is_ok());
+            assert!(opener.active.len() <= 3 * LOOK_MIN, "{}", opener.active.len());
+        }
+        assert_eq!(opener.senders(), 4_000);
+        assert!(opener.active.contains_key(&(0, keys.sealing_id())), "it is heard");
+    }
+
+    #[test]
+    fn a_sender_that_was_silent_goes_on_and_its_old_frames_stay_refused() {
+        let keys = keys();
+        let (mut opener, mut returning) = (Opener::new(keys.clone()), Sealer::new(&keys, 7, 50));
+        let (late, old) = (sealed(&mut returning), sealed(&mut returning));
+        assert!(open(&mut opener, &old).is_ok());
+        for sender in 100..300 {
+            assert!(open(&mut opener, &sealed(&mut Sealer::new(&keys, sender, 0))).is_ok());
+        }
+        let id = (7, keys.sealing_id());
+        assert!(!opener.active.contains_key(&id), "it is silent");
+        let mut forged = sealed(&mut returning);
+        forged.1[0] ^= 1;
+        assert_eq!(open(&mut opener, &old), Err(Refusal::Repeated));
+        assert_eq!(open(&mut opener, &late), Err(Refusal::Repeated), "too old to tell");
+        assert_eq!(open(&mut opener, &forged), Err(Refusal::Forged));
+        assert!(!opener.active.contains_key(&id), "a forger does not wake it");
+        let new = sealed(&mut returning);
+        assert!(open(&mut opener, &new).is_ok());
+        assert!(opener.active.contains_key(&id));
+        for seen in [&late, &old, &new] {
+            assert_eq!(open(&mut opener, seen), Err(Refusal::Repeated));
+        }
+        assert_eq!(opener.senders(), 201);
     }
 }

@@ -16,8 +16,16 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    pub(crate) const fn new() -> Self {
-        Self { next: 0, seen: [0; WORDS] }
+    /// A window that takes counters from `next` on, and none before it.
+    pub(crate) const fn beginning_at(next: u64) -> Self {
+        let mut seen = [u64::MAX; WORDS];
+        seen[word(next)] = bit(next) - 1;
+        Self { next, seen }
+    }
+
+    /// One more than the highest counter seen.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
     }
 
     /// Whether a counter was neither seen nor fell out of the window.
@@ -67,7 +75,7 @@ mod tests {
 
     #[test]
     fn each_counter_is_taken_once_in_any_order() {
-        let mut window = ReplayWindow::new();
+        let mut window = ReplayWindow::beginning_at(0);
         let mut order: Vec<u64> = (0..10_000).collect();
         for chunk in order.chunks_mut(1_000) {
             chunk.reverse();
@@ -78,7 +86,7 @@ mod tests {
 
     #[test]
     fn counters_behind_the_window_are_refused() {
-        let mut window = ReplayWindow::new();
+        let mut window = ReplayWindow::beginning_at(0);
         assert!(take(&mut window, 100_000));
         assert!(!window.is_new(100_001 - REACH - 1));
         assert!(take(&mut window, 100_001 - REACH));
@@ -87,8 +95,22 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_begins_later_takes_all_from_there_in_any_order() {
+        for next in [0, 1, 50, 63, 64, 65, 127, 4_095, 4_096, 1 << 40] {
+            let mut window = ReplayWindow::beginning_at(next);
+            for counter in (next..next + 200).rev() {
+                assert!(take(&mut window, counter), "{counter} from {next}");
+                assert!(!take(&mut window, counter), "{counter} from {next}");
+            }
+            for before in next.saturating_sub(5_000)..next {
+                assert!(!window.is_new(before), "{before} before {next}");
+            }
+        }
+    }
+
+    #[test]
     fn jumps_clear_what_they_pass() {
-        let mut window = ReplayWindow::new();
+        let mut window = ReplayWindow::beginning_at(0);
         let mut counter = 0;
         for step in [1, 63, 64, 65, 4_031, 4_032, 4_033, 4_096, 1 << 20, 1 << 40] {
             assert!(take(&mut window, counter), "{counter}");

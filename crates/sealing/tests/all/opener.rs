@@ -110,9 +110,9 @@ fn a_key_that_returns_sees_no_counter_twice() {
     opener.set_keys(schedule(&[1]));
     assert_eq!(open(&mut opener, &old), Err(Refusal::Repeated));
     assert!(open(&mut opener, &sealed(&mut sealer, b"more")).is_ok());
-    // Senders under keys that are gone count against the limit, and give way first.
+    // Senders under keys that are gone count against the limit, and give way as all silent ones.
     opener.set_keys(schedule(&[2]));
-    for sender in 0..4_096 {
+    for sender in 10..4_106 {
         let frame = sealed(&mut Sealer::new(&schedule(&[2]), sender, 0), b"");
         assert!(open(&mut opener, &frame).is_ok());
     }
