@@ -36,6 +36,8 @@ mod lane_reader;
 #[cfg(all(test, loom))]
 mod loom;
 mod producer;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use crate::error::BuildError;
 pub use build::{ByteRing, Many, One, multi_producer, single_producer};

@@ -71,7 +71,7 @@ impl GatingCursors {
         self.gates.iter().any(|gate| gate.cursor.get() == DETACHED)
     }
 
-    /// Sleeps at most `limit` while the slowest is at `seen`.
+    /// Sleeps at most `limit` while the slowest is not beyond `seen`.
     #[cold]
     #[inline(never)]
     pub(crate) fn sleep(&mut self, seen: u64, limit: Duration) {
@@ -79,13 +79,16 @@ impl GatingCursors {
         sleep_on_any(mark.map(|mark| self.word(mark)), limit);
     }
 
-    /// Sets the park flag of a gating cursor that stays at `seen`; the end must then check its
-    /// other conditions. `None` if no cursor is at `seen`.
+    /// Sets the park flag of a gating cursor that does not go beyond `seen`; the end must then
+    /// check its other conditions. `None` if all cursors are beyond `seen`.
+    ///
+    /// A cursor can be before `seen`: the producer's, for a consumer that has pulled what a stride
+    /// holds back.
     pub(crate) fn mark(&mut self, seen: u64) -> Option<ParkMark> {
-        let gate = self.gates.iter().position(|gate| gate.cursor.get() == seen)?;
+        let gate = self.gates.iter().position(|gate| gate.cursor.get() <= seen)?;
         let GatingCursor { cursor, sleeper } = &mut self.gates[gate];
         let mark = cursor.mark(sleeper);
-        (cursor.get() == seen).then_some(ParkMark { gate, mark })
+        (cursor.get() <= seen).then_some(ParkMark { gate, mark })
     }
 
     /// The word to sleep on after [`mark`](Self::mark), with its value until a wake-up. No call of

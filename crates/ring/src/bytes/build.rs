@@ -10,6 +10,7 @@ use crate::gating::GatingCursors;
 use core::marker::PhantomData;
 use lanecast_base::WaitStrategy;
 use lanecast_os::barrier;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub enum Many {}
 #[derive(Debug)]
 pub struct ByteRing<Producers> {
     lanes: Vec<LaneBuild>,
+    /// Numbers of all consumers before each consumer.
+    before: Vec<BTreeSet<usize>>,
     strategy: WaitStrategy,
     stride: u32,
     pull_after: Option<Duration>,
@@ -89,6 +92,7 @@ impl<Producers> ByteRing<Producers> {
         };
         Ok(Self {
             lanes: (0..producers).map(branch).collect::<Result<_, _>>()?,
+            before: Vec::new(),
             strategy: WaitStrategy::default(),
             stride: 1,
             pull_after: None,
@@ -117,13 +121,13 @@ impl<Producers> ByteRing<Producers> {
     /// A consumer that sees every message as soon as it is published.
     pub fn consumer(&mut self) -> ByteConsumer {
         let pull_after = self.pull_after;
-        self.add(|_, lane| {
+        self.add(BTreeSet::new(), |_, LaneBuild { lane, .. }| {
             let tail = || [Arc::clone(&lane.tail)];
             LaneReader::new(Arc::clone(lane), GatingCursors::new(tail(), tail()), pull_after)
         })
     }
 
-    /// A consumer that sees a message once all of `others` have read it.
+    /// A consumer that never overtakes any of `others`, nor those that they follow.
     ///
     /// # Errors
     /// If one of them belongs to another ring.
@@ -131,26 +135,40 @@ impl<Producers> ByteRing<Producers> {
         if others.is_empty() {
             return Ok(self.consumer());
         }
-        if !others.iter().all(|other| self.owns(other)) {
-            return Err(BuildError::ForeignConsumer);
-        }
-        let pull_after = self.pull_after;
-        Ok(self.add(|number, lane| {
-            let heads = || others.iter().map(|other| Arc::clone(other.readers()[number].head()));
-            let gates = GatingCursors::new(heads(), heads().chain([Arc::clone(&lane.tail)]));
+        let (before, pull_after) = (self.all_before(others)?, self.pull_after);
+        let all = before.clone();
+        Ok(self.add(before, |number, LaneBuild { lane, heads }| {
+            let last = others.iter().map(|other| Arc::clone(other.readers()[number].head()));
+            // Those that the others follow gate as well, once one of the others is gone.
+            let all = all.iter().map(|&consumer| Arc::clone(&heads[consumer]));
+            let gates = GatingCursors::new(last, all.chain([Arc::clone(&lane.tail)]));
             LaneReader::new(Arc::clone(lane), gates, pull_after)
         }))
     }
 
-    fn owns(&self, consumer: &ByteConsumer) -> bool {
-        Arc::ptr_eq(consumer.readers()[0].lane(), &self.lanes[0].lane)
+    /// Numbers of `others` and of all consumers before them.
+    fn all_before(&self, others: &[&ByteConsumer]) -> Result<BTreeSet<usize>, BuildError> {
+        let mut before = BTreeSet::new();
+        for other in others {
+            let head = other.readers()[0].head();
+            let number = self.lanes[0].heads.iter().position(|known| Arc::ptr_eq(known, head));
+            let number = number.ok_or(BuildError::ForeignConsumer)?;
+            before.insert(number);
+            before.extend(&self.before[number]);
+        }
+        Ok(before)
     }
 
-    /// A consumer with a reader in each lane.
-    fn add(&mut self, reader: impl Fn(usize, &Arc<ByteLane>) -> LaneReader) -> ByteConsumer {
+    /// A consumer behind the consumers `before`, with a reader in each lane.
+    fn add(
+        &mut self,
+        before: BTreeSet<usize>,
+        reader: impl Fn(usize, &LaneBuild) -> LaneReader,
+    ) -> ByteConsumer {
+        self.before.push(before);
         let branches = self.lanes.iter_mut().enumerate();
         let readers = branches.map(|(number, branch)| {
-            let reader = reader(number, &branch.lane);
+            let reader = reader(number, branch);
             branch.heads.push(Arc::clone(reader.head()));
             reader
         });

@@ -73,7 +73,7 @@ impl ByteConsumer {
     }
 
     /// Sets a park flag in each open lane; returns whether there are no messages.
-    fn mark_asleep(&mut self) -> bool {
+    pub(super) fn mark_asleep(&mut self) -> bool {
         // `&`, not `&&`: every lane is marked, even after one with messages.
         self.readers.iter_mut().fold(true, |asleep, reader| asleep & reader.mark())
     }

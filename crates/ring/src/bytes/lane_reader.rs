@@ -44,10 +44,6 @@ impl LaneReader {
         }
     }
 
-    pub(super) const fn lane(&self) -> &Arc<ByteLane> {
-        &self.lane
-    }
-
     pub(super) const fn head(&self) -> &Arc<Cursor> {
         &self.head
     }

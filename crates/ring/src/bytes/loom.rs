@@ -5,7 +5,7 @@
 
 use super::{ByteConsumer, ByteProducer, ClaimError, multi_producer, single_producer};
 use lanecast_base::WaitStrategy;
-use lanecast_base::sync::without_light_fences;
+use lanecast_base::sync::{Arc, AtomicBool, Ordering, without_light_fences};
 use loom::thread;
 use std::time::Duration;
 
@@ -113,6 +113,29 @@ fn the_last_of_a_chain_holds_the_producer_up() {
         read(&mut first, &[&[3; 24]]);
         read(&mut second, &[&[3; 24]]);
         writer.join().unwrap();
+    });
+}
+
+#[test]
+fn the_last_of_a_chain_waits_for_those_before_one_that_leaves() {
+    check(|| {
+        let mut build = single_producer(CAPACITY).unwrap();
+        let mut first = build.consumer();
+        let middle = build.after(&[&first]).unwrap();
+        let mut last = build.after(&[&middle]).unwrap();
+        let mut producer = build.producer().unwrap();
+        send(&mut producer, &[1; 24]);
+        let has_read = Arc::new(AtomicBool::new(false));
+        let reads = Arc::clone(&has_read);
+        let reader = thread::spawn(move || {
+            first.poll(1, |_| reads.store(true, Ordering::Relaxed));
+        });
+        let leaver = thread::spawn(move || drop(middle));
+        while last.poll(1, |_| assert!(has_read.load(Ordering::Relaxed))) == 0 {
+            thread::yield_now();
+        }
+        reader.join().unwrap();
+        leaver.join().unwrap();
     });
 }
 

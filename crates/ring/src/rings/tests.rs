@@ -75,6 +75,34 @@ fn a_follower_pulls_once_its_upstream_has_left() {
     assert_eq!(values(&mut last), [0, 1]);
 }
 
+/// The producer's cursor is behind such a consumer until the stride is full.
+#[test]
+fn a_consumer_that_has_pulled_sleeps_until_the_next_value() {
+    let mut build = single_producer(8, || 0).unwrap().stride(4, Duration::ZERO);
+    let mut consumer = build.consumer().unwrap();
+    let mut producer = build.producer().unwrap();
+    producer.push(0).unwrap();
+    assert_eq!(values(&mut consumer), [0]);
+    assert!(consumer.mark() && consumer.word().is_some(), "nothing to read");
+    producer.push(1).unwrap();
+    assert!(!consumer.mark(), "it would sleep through a value");
+    assert_eq!(values(&mut consumer), [1]);
+}
+
+/// As a consumer.
+#[test]
+fn a_worker_that_has_pulled_sleeps_until_the_next_value() {
+    let mut build = single_producer(8, || 0_u64).unwrap().stride(4, Duration::ZERO);
+    let mut share = build.shares(1, &[]).unwrap().remove(0);
+    let mut producer = build.producer().unwrap();
+    producer.push(1).unwrap();
+    assert_eq!(share.pop(), Some(1));
+    assert!(share.mark() && share.word().is_some(), "nothing to read");
+    producer.push(2).unwrap();
+    assert!(!share.mark(), "it would sleep through a value");
+    assert_eq!(share.pop(), Some(2));
+}
+
 /// Workers follow a handler as consumers do.
 #[test]
 fn a_worker_that_follows_sleeps_while_its_upstream_has_values_to_read() {

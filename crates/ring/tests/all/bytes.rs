@@ -365,3 +365,22 @@ fn a_follower_pulls_once_its_upstream_has_left() {
     last.poll(8, |message| messages.push(message.to_vec()));
     assert_eq!(messages, [b"held back"]);
 }
+
+/// The last of a chain of three must not read what the first one has still to read.
+#[test]
+fn a_consumer_waits_for_all_before_one_that_leaves() {
+    let mut build = bytes::multi_producer(2, CAPACITY).unwrap();
+    let mut first = build.consumer();
+    let mut beside = build.consumer();
+    let middle = build.after(&[&first]).unwrap();
+    let mut last = build.after(&[&middle, &beside]).unwrap();
+    let mut producers = build.producers().unwrap();
+    producers.iter_mut().for_each(|producer| producer.try_send(b"message").unwrap());
+    assert_eq!(beside.poll(8, |_| {}), 2);
+    drop(middle);
+    assert_eq!(last.poll(8, |_| {}), 0, "the first one has not read");
+    assert_eq!(first.poll(1, |_| {}), 1);
+    assert_eq!(last.poll(8, |_| {}), 1);
+    drop(first);
+    assert_eq!(last.poll(8, |_| {}), 1);
+}

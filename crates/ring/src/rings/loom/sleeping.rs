@@ -76,6 +76,29 @@ fn a_sleeper_is_woken_while_a_stride_delays_publication() {
 }
 
 #[test]
+fn a_consumer_that_has_pulled_is_woken() {
+    check_sleep(|| {
+        let build = single_producer(4, Watched::new).unwrap();
+        let mut build = build.wait(WaitStrategy::Park).stride(4, std::time::Duration::ZERO);
+        let mut consumer = build.consumer().unwrap();
+        let mut producer = build.producer().unwrap();
+        assert!(try_send(&mut producer, 1));
+        assert_eq!(consumer.drain(1, |_| {}), 1, "beyond the tail");
+        consumer.wait(1);
+        let writer = thread::spawn(move || {
+            assert!(try_send(&mut producer, 2));
+            producer
+        });
+        let mut count = 0;
+        while count == 0 {
+            count = consumer.drain(9, |run| assert_eq!(run[0].read(), 2));
+            consumer.wait(count);
+        }
+        drop(writer.join().unwrap());
+    });
+}
+
+#[test]
 fn publishers_fence_for_one_that_sleeps_often() {
     // As in products: only the fence that is asked for.
     check(|| {
