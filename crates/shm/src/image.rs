@@ -175,6 +175,9 @@ impl Image {
         handler: &mut F,
     ) -> usize {
         let (mut work, mut skipped) = (0, 0);
+        if self.streams.may_admit(&self.reader) {
+            self.streams.admit_refused(&self.reader);
+        }
         if self.streams.has_events() {
             // Found by a run that was dropped, or the handler panicked.
             work = self.streams.report(handler);
@@ -235,6 +238,9 @@ impl Image {
     #[inline]
     pub(crate) fn prepare_run(&mut self, limit: usize) -> Option<Pending> {
         let mut skipped = 0;
+        if self.streams.may_admit(&self.reader) {
+            self.streams.admit_refused(&self.reader);
+        }
         while !self.streams.has_events() && skipped < SKIPS_MAX {
             let frame = match self.reader.peek() {
                 Next::Frame(frame) => frame,
@@ -479,6 +485,7 @@ impl Image {
     /// Whether a poll has something to do.
     pub(crate) fn has_news(&self) -> bool {
         self.streams.has_events()
+            || self.streams.may_admit(&self.reader)
             || self.topics() != self.streams.len()
             || self.is_publisher_gone()
             || self.reader.has_news()

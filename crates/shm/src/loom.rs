@@ -273,6 +273,29 @@ fn a_joining_reader_learns_the_number_of_its_first_message() {
     });
 }
 
+/// A topic that found room waits for the number of its next message, while the writer is between
+/// the stores of a commit word and of the head.
+#[test]
+fn a_reader_that_waits_for_numbers_is_woken() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || assert!(publish(&mut writer, 1)));
+        while read(&mut reader, &model.bodies).is_none() {
+            thread::yield_now();
+        }
+        while reader.next_number_max(TOPIC).is_none() {
+            // As `Image::has_news`.
+            if let Some((expected, _)) = reader.prepare_sleep(|| reader.knows_numbers()) {
+                model.sleep(&model.slot(0).wake, expected, LONG);
+            }
+            reader.cancel_sleep();
+        }
+        assert_eq!(reader.next_number_max(TOPIC), Some(1));
+        sender.join().unwrap();
+    });
+}
+
 #[test]
 fn a_sleeping_reader_is_woken_by_a_message() {
     check_sleep(|| {

@@ -8,7 +8,7 @@ use lanecast_base::sync::{AtomicU64, Ordering, fence, light_fence};
 use lanecast_base::{CacheFlush, Position};
 use lanecast_wire::shm::{
     FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, SUBSCRIBERS_MAX, TopicWord, Word, frame_bytes,
-    next_lease,
+    lease_owners, left_at, next_lease,
 };
 
 const _: () = assert!(SUBSCRIBERS_MAX.is_power_of_two());
@@ -137,6 +137,8 @@ impl<M: Memory> RingReader<M> {
         // PAIRS(join): lease, fence, head here; head, fence, leases in the writer.
         // PAIRS(announced): fence here, acquire in `RingWriter::wake_sleepers`: the pipe of the
         // slot's last owner is gone before this one announces sleep.
+        // PAIRS(left): fence here, acquire fence in `SlotRoster`: the lease before the words that
+        // this owner leaves.
         fence(Ordering::SeqCst);
         let (at, counts) = read_counts(&memory);
         let flush = CacheFlush::new(memory.window());
@@ -184,6 +186,12 @@ impl<M: Memory> RingReader<M> {
     /// The largest number that the first message of `topic` can have after the join.
     pub(crate) fn first_number_max(&self, topic: u32) -> u64 {
         self.counts.get(topic as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether [`next_number_max`](Self::next_number_max) is known now, unless the writer goes on.
+    pub(crate) fn knows_numbers(&self) -> bool {
+        let head = Position::new(self.memory.ring().head.load(Ordering::Relaxed));
+        !self.walk.at.is_past(head) && head.since(self.walk.at) <= COUNTING_BYTES_MAX
     }
 
     /// The largest number that the next message of `topic` can have; the topic table has it. `None`
@@ -405,6 +413,11 @@ impl<M: Memory> RingReader<M> {
         let unread = if head.is_past(self.walk.at) { head.since(self.walk.at) } else { 0 };
         slot.cursor.store(self.walk.at.get(), Ordering::Relaxed);
         slot.unread.store(unread, Ordering::Relaxed);
+        // Once more, where the next owner of the slot does not write.
+        let owner = lease_owners(self.lease);
+        let place = (owner % 2) as usize;
+        slot.left_unread[place].store(unread, Ordering::Relaxed);
+        slot.left_at[place].store(left_at(self.walk.at.get(), owner), Ordering::Relaxed);
         // PAIRS(lease): release here, acquire in `RingWriter::gating_reader`: all reads are
         // finished; and acquire in `SlotRoster::update`: cursor and unread bytes are final.
         slot.lease.store(self.lease.wrapping_add(1), Ordering::Release);

@@ -7,11 +7,11 @@ use crate::memory::Memory;
 use crate::ring_writer::{Eviction, bits};
 use crate::uncounted_frames::UncountedFrames;
 use lanecast_base::Position;
-use lanecast_base::sync::Ordering;
+use lanecast_base::sync::{Ordering, fence};
 use lanecast_transport::{
     Completion, Departure, DepartureReason, Membership, Progress, SubscriberId, SubscriberInfo,
 };
-use lanecast_wire::shm::{SUBSCRIBERS_MAX, Slot, lease_deaths, lease_owners};
+use lanecast_wire::shm::{SUBSCRIBERS_MAX, Slot, lease_deaths, lease_owners, left_cursor};
 
 /// Most owners of a slot told apart that came and went since the last update.
 const OWNERS_MAX: u64 = 256;
@@ -65,10 +65,7 @@ impl SlotRoster {
         }
         let (known, owner) = (lease_owners(last), lease_owners(lease));
         if owner != known {
-            let deaths = lease_deaths(lease).wrapping_sub(lease_deaths(last));
-            // The slot has the unread bytes of the last owner that left.
-            let is_behind = !is_left && slot.unread.load(Ordering::Relaxed) != 0;
-            self.note_former_owners(index, (known, owner), deaths, (is_present(last), is_behind));
+            self.note_former_owners((index, slot), last, lease);
         }
         if is_joining {
             return;
@@ -85,31 +82,45 @@ impl SlotRoster {
         }
     }
 
-    /// Notes the departure of the owners from `known`, if it `was_present`, to the one before
-    /// `owner`; `deaths` of them died, and the last one `is_behind` if it left.
-    fn note_former_owners(
-        &mut self,
-        index: usize,
-        (known, owner): (u64, u64),
-        mut deaths: u16,
-        (was_present, is_behind): (bool, bool),
-    ) {
+    /// Notes the departure of the owners from that of the lease `last`, if it was present, to the
+    /// one before the owner of `lease`.
+    fn note_former_owners(&mut self, (index, slot): (usize, &Slot), last: u64, lease: u64) {
+        let (known, owner) = (lease_owners(last), lease_owners(lease));
+        let mut deaths = lease_deaths(lease).wrapping_sub(lease_deaths(last));
         let unseen = known.saturating_add(1).max(owner.saturating_sub(OWNERS_MAX));
-        for former in was_present.then_some(known).into_iter().chain(unseen..owner) {
+        for former in is_present(last).then_some(known).into_iter().chain(unseen..owner) {
             if former != known {
                 // The slot has the words of its last owner only.
                 self.membership.join(info(index, former, None));
             }
-            // The count says how many died, not which: the first ones, by assumption.
-            let reason = if deaths > 0 { DepartureReason::Died } else { DepartureReason::Left };
-            deaths = deaths.saturating_sub(1);
-            let has_left_early =
-                is_behind && reason == DepartureReason::Left && former.saturating_add(1) == owner;
-            // Of one that left with all read, the end of what it read is not known any more.
-            let progress = if has_left_early { Progress::Behind } else { Progress::Unknown };
+            let told = self.progress_at_leaving(slot, former, lease);
+            // The count says how many died, not which: the first ones, by assumption, of those
+            // whose words are not there.
+            let has_died = told.is_none() && deaths > 0;
+            deaths = deaths.saturating_sub(u16::from(has_died));
+            let (reason, progress) = match told {
+                Some(progress) => (DepartureReason::Left, progress),
+                None if has_died => (DepartureReason::Died, Progress::Unknown),
+                None => (DepartureReason::Left, progress_of_last(slot, former, lease)),
+            };
             let departure = Departure { reason, progress };
             self.membership.depart(subscriber_id(index, former), departure);
         }
+    }
+
+    /// Progress of the former owner `former` in a slot that has `lease` now, by the words with
+    /// which it left; the next owner leaves them as they are. `None` if they are not there.
+    fn progress_at_leaving(&self, slot: &Slot, former: u64, lease: u64) -> Option<Progress> {
+        let (owner, place) = (lease_owners(lease), (former % 2) as usize);
+        let word = slot.left_at[place].load(Ordering::Relaxed);
+        let unread = slot.left_unread[place].load(Ordering::Relaxed);
+        // PAIRS(left): acquire fence here, full fence in `RingReader::join`: if the next owner but
+        // one has changed a word, the lease is another one.
+        fence(Ordering::Acquire);
+        let is_whole = slot.lease.load(Ordering::Relaxed) == lease;
+        let is_recent = former.saturating_add(2) >= owner;
+        let cursor = left_cursor(word, former).filter(|_| is_whole && is_recent);
+        cursor.map(Position::new).map(|cursor| self.progress(cursor, cursor.plus(unread)))
     }
 
     /// Notes the eviction of the reader in slot `index` with `lease`, whose cursor was at `cursor`
@@ -176,6 +187,14 @@ impl SlotRoster {
             self.membership.get(id).map(|info| (index, info))
         })
     }
+}
+
+/// Progress of the former owner `former`, which left without words of its own, as programs of
+/// before these did: the unread bytes are those of the last owner that left.
+fn progress_of_last(slot: &Slot, former: u64, lease: u64) -> Progress {
+    let is_last = is_present(lease) && former.saturating_add(1) == lease_owners(lease);
+    let is_behind = is_last && slot.unread.load(Ordering::Relaxed) != 0;
+    if is_behind { Progress::Behind } else { Progress::Unknown }
 }
 
 /// Whether the owner with that lease is there.

@@ -22,8 +22,10 @@ pub(crate) struct StreamTable {
     streams: Vec<Option<NumberedStream>>,
     /// Topic numbers of the streams, in the order of their joined events.
     order: Vec<u32>,
-    /// Topic numbers that a pattern matches, and that found no room so far.
-    refused: Vec<u32>,
+    /// Numbers and names of topics that a pattern matches, and that found no room so far.
+    refused: Vec<(u32, String)>,
+    /// There was room for a refused topic, but the number of its next message was not known.
+    awaits_numbers: bool,
     /// Up to the last event that was reported.
     progress: LifeProgress,
     end: Option<End>,
@@ -71,6 +73,7 @@ impl StreamTable {
             streams: Vec::new(),
             order: Vec::new(),
             refused: Vec::new(),
+            awaits_numbers: false,
             progress,
             end: None,
             session,
@@ -149,8 +152,8 @@ impl StreamTable {
                 Some(topic) if self.wanted.admit(&topic) => {
                     self.add(number, &topic, reader.first_number_max(number));
                 }
-                Some(_) => {
-                    self.refused.push(number);
+                Some(topic) => {
+                    self.refused.push((number, topic));
                     self.room.request();
                 }
                 None => {}
@@ -159,26 +162,42 @@ impl StreamTable {
     }
 
     /// Admits topics that found no room before, from the reader's next message on. The others wait
-    /// on.
+    /// on: for room, or, where there is some, until the numbers of their next messages are known.
+    ///
+    /// The latter do not count as waiting for room. There is room, so that the subscriber would
+    /// never sleep, while the writer, which has committed a message and not counted it, may stand
+    /// still: it wakes the subscriber when it goes on.
     #[cold]
     pub(crate) fn admit_refused(&mut self, reader: &RingReader<Segment>) {
+        self.awaits_numbers = false;
         if self.end.is_some() {
             return;
         }
-        for number in core::mem::take(&mut self.refused) {
+        let mut awaits_room = false;
+        for (number, topic) in core::mem::take(&mut self.refused) {
             let has_room = self.wanted.selection().has_room();
             let next = if has_room { reader.next_number_max(number) } else { None };
-            let topic = next.and_then(|_| reader.memory().read_topic(number));
-            match (next, topic) {
-                (Some(next), Some(topic)) if self.wanted.admit(&topic) => {
-                    self.add(number, &topic, next);
+            match next {
+                Some(next) if self.wanted.admit(&topic) => self.add(number, &topic, next),
+                None if has_room => {
+                    self.awaits_numbers = true;
+                    self.refused.push((number, topic));
                 }
-                _ => self.refused.push(number),
+                _ => {
+                    awaits_room = true;
+                    self.refused.push((number, topic));
+                }
             }
         }
-        if !self.refused.is_empty() {
+        if awaits_room {
             self.room.request();
         }
+    }
+
+    /// Whether topics that found room only wait for numbers, which are known now.
+    #[inline]
+    pub(crate) fn may_admit(&self, reader: &RingReader<Segment>) -> bool {
+        self.awaits_numbers && reader.knows_numbers()
     }
 
     /// Adds the stream of a known topic, whose next message has at most the number `next`.

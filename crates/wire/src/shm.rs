@@ -16,7 +16,7 @@ mod ring;
 pub use frame::{COMMITTED, FRAME_ALIGN, FRAME_HEADER, FrameHeader, TopicWord, Word, frame_bytes};
 pub use gate::{
     GATE_LIVE_OFFSET, GateHeader, GateLive, SLOT_BYTES, SLOTS_OFFSET, Slot, gate_bytes,
-    lease_deaths, lease_owners, next_lease,
+    lease_deaths, lease_owners, left_at, left_cursor, next_lease,
 };
 pub use ring::{
     FLAG_EVICTS, FLAG_LIGHT_FENCES, Limits, RING_LIVE_OFFSET, RingHeader, RingLive, STATE_CLOSED,

@@ -2,7 +2,7 @@ use super::*;
 use lanecast_base::CacheFlush;
 use lanecast_base::sync::{AtomicU32, AtomicU64};
 use lanecast_transport::PublisherEvent;
-use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, next_lease};
+use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, left_at, next_lease};
 use std::time::Duration;
 
 /// Two slots, without a ring.
@@ -81,6 +81,17 @@ impl Slots {
     fn start(&self, index: usize) {
         let slot = &self.slots[index];
         slot.joined.store(slot.lease.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// As `RingReader::leave`.
+    fn leave_at(&self, index: usize, cursor: u64, unread: u64) {
+        let slot = &self.slots[index];
+        let owner = lease_owners(slot.lease.load(Ordering::Relaxed));
+        slot.cursor.store(cursor, Ordering::Relaxed);
+        slot.unread.store(unread, Ordering::Relaxed);
+        slot.left_unread[(owner % 2) as usize].store(unread, Ordering::Relaxed);
+        slot.left_at[(owner % 2) as usize].store(left_at(cursor, owner), Ordering::Relaxed);
+        self.leave(index);
     }
 
     fn leave(&self, index: usize) {
@@ -230,6 +241,56 @@ fn an_owner_whose_slot_is_taken_again_has_left_early_if_it_had_not_read_all() {
         let report = roster.completion_of_departed(Position::new(64));
         let of_first = report.incomplete().iter().find(|one| one.subscriber.pid == Some(7));
         assert_eq!(of_first.map(|one| one.has_left()), (!leaves).then_some(false), "{report}");
+    }
+}
+
+/// Whether it is seen before, and whether its successor has left as well.
+#[test]
+fn an_owner_that_has_read_all_is_told_though_its_slot_is_taken_again() {
+    for (is_seen, leaves) in [(true, false), (false, false), (true, true), (false, true)] {
+        let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+        memory.join(0, 7);
+        if is_seen {
+            roster.update(&memory);
+        }
+        memory.leave_at(0, 64, 0);
+        memory.join(0, 8);
+        if leaves {
+            memory.leave_at(0, 48, 16);
+        }
+        roster.update(&memory);
+        let report = roster.completion_of_departed(Position::new(64));
+        let early = report.incomplete().iter().filter(|one| one.has_left()).count();
+        assert_eq!((report.complete(), early), (1, usize::from(leaves)), "{is_seen}: {report}");
+        let report = roster.completion_of_departed(Position::new(80));
+        assert_eq!(report.complete(), 0, "it left before the last message: {report}");
+    }
+}
+
+/// The count of deaths does not tell which owners died.
+#[test]
+fn of_two_former_owners_the_one_without_words_has_died() {
+    for first_leaves in [true, false] {
+        let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+        memory.join(0, 6);
+        memory.leave_at(0, 32, 0);
+        let (left, died) = (Some(DepartureReason::Left), Some(DepartureReason::Died));
+        roster.update(&memory);
+        roster.membership.poll(|_| {});
+        memory.join(0, 7);
+        if first_leaves {
+            memory.leave_at(0, 64, 0);
+        }
+        memory.join(0, 8);
+        if !first_leaves {
+            memory.leave_at(0, 64, 0);
+        }
+        memory.join(0, 9);
+        let events = poll(&mut roster, &memory);
+        let reasons: Vec<_> = events.iter().filter_map(|(_, reason)| *reason).collect();
+        let expected = if first_leaves { [left, died] } else { [died, left] };
+        assert_eq!(reasons, expected.map(Option::unwrap));
+        assert_eq!(roster.completion_of_departed(Position::new(64)).complete(), 1);
     }
 }
 

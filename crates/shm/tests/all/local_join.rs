@@ -182,6 +182,28 @@ fn a_released_slot_is_leased_by_a_waiting_subscriber() {
     assert_eq!(publisher.subscribers(), 1);
 }
 
+/// The next owner of a slot takes the words of the last one.
+#[test]
+fn subscribers_that_have_read_all_are_counted_though_their_slot_is_taken_again() {
+    let mut settings = settings(Visibility::Process, Path::new("taken again"));
+    settings.subscribers_max = 1;
+    let domain = Domain::open(settings).expect("a domain");
+    for late in [0, 1] {
+        let mut publisher = domain.publisher("t").expect("a publisher");
+        let mut first = domain.subscriber(&["t"]).expect("a subscriber");
+        publisher.send(b"read").expect("room");
+        assert_eq!(poll(&mut first).len(), 2);
+        drop(first);
+        let mut second = domain.subscriber(&["t"]).expect("a subscriber");
+        for _ in 0..late {
+            publisher.send(b"after the first one").expect("room");
+        }
+        poll(&mut second);
+        let report = publisher.close(LONG);
+        assert_eq!((report.complete(), report.is_complete()), (2 - late, true), "{report}");
+    }
+}
+
 #[test]
 fn an_evicted_subscriber_is_told_and_can_rejoin() {
     let mut settings = settings(Visibility::Process, Path::new("evicted"));

@@ -6,6 +6,10 @@ use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber, Visibility};
 use lanecast_transport::{
     Event, Publish, Subscribe, TopicId, TopicPattern, TopicSelection, Transport,
 };
+use lanecast_wire::shm::{RING_LIVE_OFFSET, RingLive};
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -239,6 +243,56 @@ fn a_busy_subscriber_joins_what_found_no_room() {
             assert!(told.len() > before, "an empty one");
         }
     }
+}
+
+/// The head of a publisher's ring, as the publisher stores it behind each message.
+struct Head(File);
+
+impl Head {
+    const PLACE: u64 = (RING_LIVE_OFFSET + offset_of!(RingLive, head)) as u64;
+
+    fn of(directory: &Path, publisher: &Publisher) -> Self {
+        let ring = directory.join(format!("{}.ring", publisher.session()));
+        Self(File::options().read(true).write(true).open(ring).expect("a ring"))
+    }
+
+    fn load(&self) -> [u8; 8] {
+        let mut head = [0; 8];
+        self.0.read_exact_at(&mut head, Self::PLACE).expect("read");
+        head
+    }
+
+    fn store(&self, head: [u8; 8]) {
+        self.0.write_all_at(&head, Self::PLACE).expect("written");
+    }
+}
+
+/// A publisher that stands still between the stores of a commit word and of the head leaves the
+/// number of the next message open: topics that find room then are joined when it goes on.
+#[test]
+fn a_topic_whose_next_number_is_not_known_leaves_the_subscriber_asleep() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(Visibility::Host, directory.path());
+    let mut subscriber = domain.subscriber_of(&selection(2)).expect("a subscriber");
+    let first = domain.publisher("a.1").expect("a publisher");
+    let mut second = domain.publisher("a.2").expect("a publisher");
+    exhaust(&mut subscriber);
+    let third = second.add_topic("a.3").expect("a topic");
+    exhaust(&mut subscriber);
+    let head = Head::of(directory.path(), &second);
+    let before = head.load();
+    send(&mut second, third);
+    exhaust(&mut subscriber);
+    let after = head.load();
+    head.store(before);
+    drop(first);
+    exhaust(&mut subscriber);
+    assert_eq!(subscriber.streams(), 1);
+    head.store(after);
+    assert!(subscriber.has_events(), "the number is known");
+    assert_eq!(read(&mut subscriber, true), ["joined a.3"]);
+    send(&mut second, third);
+    sleep(&mut subscriber, "a.3 #1");
 }
 
 /// A refusal of long ago, whose topic has gone since, wakes no subscriber.

@@ -1,6 +1,6 @@
 //! The gate file: where subscribers stand, and who sleeps.
 
-use super::{GATE_MAGIC, HeaderError, VERSION};
+use super::{FRAME_ALIGN, GATE_MAGIC, HeaderError, VERSION};
 use lanecast_base::sync::{AtomicU32, AtomicU64};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
@@ -116,7 +116,11 @@ pub struct Slot {
     pub joined: AtomicU64,
     /// Number of the named pipe that makes the subscriber's descriptor readable; 0 if it has none.
     pub pipe: AtomicU64,
-    _line2: [u64; 4],
+    /// Cursors of the owners that left last, each by [`left_at`]: of the one with an even number,
+    /// then of the one with an odd number, so that the next owner to leave keeps its predecessor's.
+    pub left_at: [AtomicU64; 2],
+    /// Bytes that these owners had not read when they left.
+    pub left_unread: [AtomicU64; 2],
 }
 
 impl Slot {
@@ -139,7 +143,8 @@ impl Slot {
             unread: AtomicU64::new(0),
             joined: AtomicU64::new(0),
             pipe: AtomicU64::new(0),
-            _line2: [0; 4],
+            left_at: [AtomicU64::new(0), AtomicU64::new(0)],
+            left_unread: [AtomicU64::new(0), AtomicU64::new(0)],
         }
     }
 }
@@ -162,6 +167,21 @@ pub const fn next_lease(last: u64) -> u64 {
 /// Number of owners so far, the present one included.
 pub const fn lease_owners(lease: u64) -> u64 {
     (lease % DEATH).div_ceil(2)
+}
+
+/// The word by which owner number `owner` tells that it left at `cursor`.
+///
+/// Cursors are multiples of the frame alignment, which leaves four bits: bit 0 is set, and bits 1
+/// to 3 are the owner's number without its lowest bit, so that the word of an owner is not taken
+/// for that of a later one which died.
+pub const fn left_at(cursor: u64, owner: u64) -> u64 {
+    cursor / FRAME_ALIGN * FRAME_ALIGN + owner / 2 % (FRAME_ALIGN / 2) * 2 + 1
+}
+
+/// The cursor at which owner number `owner` left, if `word` is its own.
+pub const fn left_cursor(word: u64, owner: u64) -> Option<u64> {
+    let cursor = word / FRAME_ALIGN * FRAME_ALIGN;
+    if word == left_at(cursor, owner) { Some(cursor) } else { None }
 }
 
 /// Number of owners that died without leaving, modulo 2^16.

@@ -104,6 +104,16 @@ fn a_lease_counts_owners_and_deaths() {
 }
 
 #[test]
+fn the_word_of_an_owner_that_left_is_its_own() {
+    for (owner, cursor) in [(1, 0), (2, 16), (3, u64::MAX - 15), (1 << 40, 1 << 50)] {
+        let word = left_at(cursor, owner);
+        assert_eq!(left_cursor(word, owner), Some(cursor));
+        assert_eq!(left_cursor(word, owner + 2), None);
+        assert_eq!(left_cursor(0, owner), None);
+    }
+}
+
+#[test]
 fn topic_words_carry_the_topic_and_the_low_bits_of_the_number() {
     let word = TopicWord::new(2, 0x1_0005);
     assert_eq!((word, word.topic(), word.number()), (TopicWord(0x0005_0002), 2, 5));
@@ -165,7 +175,7 @@ fn the_normative_page_states_the_offsets_of_the_code() {
     same!(0, GateHeader: magic, version, subscribers_max, session);
     same!(GATE_LIVE_OFFSET, GateLive: sleepers, used, publisher_waits, publisher_wake);
     same!(0, Slot: cursor, messages, lease, wake, wait, pid, namespace, start_time, name, sleeps,
-        unread, joined, pipe);
+        unread, joined, pipe, left_at, left_unread);
     same!(0, FrameHeader: commit, topic);
     for (name, value) in [
         ("VERSION", u64::from(VERSION)),
