@@ -131,10 +131,11 @@ impl ReceiveSession {
         self.source.group
     }
 
-    /// Whether a datagram from `address` may belong to the session.
+    /// Whether a datagram from `address` may belong to the session. None is of a connection: any
+    /// program on the publisher's host may have its port for datagrams, and TLS covers none.
     #[inline]
     pub(crate) fn is_from(&self, address: SocketAddr) -> bool {
-        address == self.source.address
+        self.source.kind != TransportKind::Tcp && address == self.source.address
     }
 
     /// Whether the publisher has not accepted the join yet.

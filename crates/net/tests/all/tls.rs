@@ -9,8 +9,9 @@ use lanecast_net::{
 };
 use lanecast_stats::{list_files, read_file};
 use lanecast_transport::{Event, Publish, Subscribe};
+use lanecast_wire::net::{BlockHeader, FrameWriter, ItemFlags, ItemHeader, Kind, item_bytes};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -227,6 +228,82 @@ pub(crate) fn address_of(publisher: &Publisher) -> SocketAddr {
     let source = publisher.source();
     let at = source.strip_prefix("tcp:").and_then(|rest| rest.rsplit_once(':')).expect("a source");
     at.0.parse().expect("an address")
+}
+
+/// Addresses of this program's UDP sockets, at the loopback.
+fn datagram_sockets() -> Vec<SocketAddr> {
+    let own = std::fs::read_dir("/proc/self/fd").expect("the descriptors");
+    let own = own.filter_map(|fd| Some(fd.ok()?.path().read_link().ok()?.display().to_string()));
+    let own: Vec<String> = own.collect();
+    let table = std::fs::read_to_string("/proc/self/net/udp").expect("the sockets");
+    let each = table.lines().skip(1).filter_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let port = columns[1].strip_prefix("0100007F:")?;
+        let port = u16::from_str_radix(port, 16).expect("a port");
+        let is_own = own.contains(&format!("socket:[{}]", columns[9]));
+        is_own.then(|| SocketAddr::from(([127, 0, 0, 1], port)))
+    });
+    each.collect()
+}
+
+/// The first message of a session, as a datagram.
+fn forged(session: u64) -> Vec<u8> {
+    let mut bytes = [0; 128];
+    let mut writer = FrameWriter::new(&mut bytes, Kind::Data, 0, session, 0);
+    let length = item_bytes(6) as u16;
+    let (zero, one) = (0.into(), 1.into());
+    let length = length.into();
+    let block = BlockHeader { topic: 0.into(), length, count: one, fragment: zero, message: zero };
+    let item = ItemHeader { length: 6.into(), flags: ItemFlags::WHOLE.into() };
+    assert!(writer.add_data_header(0, 0) && writer.add(&block) && writer.add(&item));
+    assert!(writer.add(b"forged\0\0"));
+    let length = writer.finish();
+    bytes[..length].to_vec()
+}
+
+/// A program on the publisher's host, whose datagrams have the publisher's address and port: TCP and
+/// UDP have ports of their own.
+#[test]
+fn datagrams_from_the_address_of_a_publisher_do_not_get_into_its_connection() {
+    let sides = Sides::new();
+    let (_, resolver_group) = groups();
+    let network = Network::open(NetSettings {
+        resolver_group: Some(resolver_group),
+        tls: sides.settings(Some("end")),
+        ..NetSettings::default()
+    });
+    let network = network.expect("a network");
+    let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
+    let open = || {
+        let publisher = network.publisher(TransportKind::Tcp, "prices").expect("a publisher");
+        // Another program may have the port: another publisher has another one.
+        let stranger = UdpSocket::bind(address_of(&publisher)).ok()?;
+        Some((publisher, stranger))
+    };
+    let (mut publisher, stranger) = (0..100).find_map(|_| open()).expect("a free port");
+    assert!(publisher.wait_for_subscribers(1, LIMIT), "not joined");
+    let forged = forged(publisher.session().0);
+    for to in datagram_sockets() {
+        stranger.send_to(&forged, to).expect("sent");
+    }
+    // Datagrams over the loopback have arrived: each socket is read by then.
+    (0..1_000).for_each(|_| _ = subscriber.poll(64, |event| assert_no_message(&event)));
+    publisher.send(b"true").expect("room");
+    let (start, mut got) = (Instant::now(), Vec::new());
+    while got.is_empty() {
+        assert!(start.elapsed() < LIMIT, "it does not come");
+        let work = subscriber.poll(64, |event| match event {
+            Event::Message(message) => got.push((message.number(), message.bytes().to_vec())),
+            Event::Joined(_) => {}
+            other => panic!("{other:?}"),
+        });
+        subscriber.wait(work);
+    }
+    assert_eq!(got, [(0, b"true".to_vec())]);
+}
+
+fn assert_no_message(event: &Event<'_>) {
+    assert!(!matches!(event, Event::Message(_)), "forged: {event:?}");
 }
 
 /// Connections that stay silent, begin handshakes and stop, or send anything else: all are closed,
