@@ -17,7 +17,8 @@ pub enum DeliveryOrder {
 /// Configuration of a [`Receiver`](super::Receiver).
 #[derive(Clone, Debug)]
 pub struct ReceiverSettings {
-    /// Random number of the receiver, new for each session.
+    /// Number of the receiver, new for each session: a secret of it and the sender, from a secure
+    /// source of randomness.
     pub receiver: u64,
     /// Receive window: datagrams accepted beyond those that the application has read.
     pub window_datagrams: u32,
@@ -44,7 +45,7 @@ pub struct ReceiverSettings {
     pub longest_message_max: usize,
     /// Datagrams come by multicast.
     pub multicast: bool,
-    /// Seed of the random numbers.
+    /// Seed of random times, another one for each receiver.
     pub seed: u64,
 }
 

@@ -12,9 +12,9 @@ use super::nak::Nak;
 use super::parity_window::ParityWindow;
 use super::status::{self, Status};
 use super::topics::{BlockOrigin, Topics};
-use crate::Nanos;
 use crate::round_trip::RoundTrip;
 use crate::sequence::{before, distance, later};
+use crate::{Nanos, rng};
 use lanecast_transport::{CloseReason, LossReason};
 use lanecast_wire::net::{Blocks, DataHeader, Frame};
 
@@ -55,7 +55,8 @@ impl Session {
             tracker: GapTracker::new(),
             topics: Topics::new(&settings, wanted),
             joining: Joining::new(settings.seed, now),
-            nak: Nak::new(settings.seed ^ settings.receiver, settings.multicast),
+            // Mixed: a seed that is the receiver's number would leave all with one seed.
+            nak: Nak::new(rng::mix(settings.seed) ^ settings.receiver, settings.multicast),
             status: Status::new(settings.window_datagrams, settings.tag, interval),
             liveness: Liveness::new(&settings, now),
             round_trip: RoundTrip::new(),

@@ -4,7 +4,8 @@ use super::super::*;
 use super::source::{RECEIVER, SESSION, Source};
 use super::subscriber::{Subscriber, settings};
 use crate::rng::Rng;
-use lanecast_wire::net::{ChallengeBody, FrameWriter, JoinBody, Range, flag, names};
+use lanecast_wire::net::{ChallengeBody, FrameWriter, JoinBody, Range, SessionBody, flag, names};
+use std::collections::BTreeSet;
 
 /// One message in each of `count` datagrams, on topics 0, 1, 0, 1 ...
 fn alternating(count: u32, settings: ReceiverSettings) -> (Source, Subscriber) {
@@ -48,6 +49,44 @@ fn a_missing_datagram_delays_only_its_own_topic() {
     assert_eq!((record.after, record.count, record.end), (0, 1, GapEnd::Open));
     let record = subscriber.receiver.next_gap_record().expect("a record");
     assert_eq!((record.after, record.count, record.end), (1, 1, GapEnd::Late));
+}
+
+/// A Session frame of a group of this size, from the beginning of the session.
+fn group_of(receivers: u32, source: &Source) -> Vec<u8> {
+    let mut buffer = [0; 64];
+    let sequence = source.sequence(0);
+    let mut writer = FrameWriter::new(&mut buffer, Kind::Session, 0, SESSION, sequence);
+    let body = SessionBody { receivers: receivers.into(), reserved: 0.into() };
+    assert!(writer.add_data_header(0, 0) && writer.add(&body));
+    let length = writer.finish();
+    buffer[..length].to_vec()
+}
+
+/// Receivers behind one lossy link miss the same datagrams at the same time; their seeds may be
+/// anything, their numbers included.
+#[test]
+fn receivers_of_a_large_group_ask_at_different_times() {
+    for seed_of in [|number| number, |_| 1, |number| number ^ 1] {
+        let asks_at = |number: u64| {
+            let (receiver, seed) = (number, seed_of(number));
+            let settings = ReceiverSettings { receiver, seed, multicast: true, ..settings() };
+            let mut source = Source::new(7, 1, 40);
+            let mut subscriber = Subscriber::new(settings, &source.names);
+            let join = subscriber.transmit(1).expect("a Join");
+            // A round trip of a millisecond.
+            subscriber.hear(1_000_001, &source.welcome(&join));
+            subscriber.hear(2_000_000, &group_of(100, &source));
+            source.publish(0, 20, false);
+            source.close();
+            source.publish(0, 20, false);
+            source.close();
+            hear(&mut subscriber, &source, 2_000_000, &[1]);
+            let mut times = (2_000_000..1_000_000_000).step_by(10_000);
+            times.find(|now| kinds(&mut subscriber, *now).contains(&Kind::Nak)).expect("a NAK")
+        };
+        let times: BTreeSet<Nanos> = (1_000..1_020).map(asks_at).collect();
+        assert!(times.len() > 10, "20 receivers ask at {times:?}");
+    }
 }
 
 /// Datagrams behind it hold the room, and wait for it.
