@@ -65,7 +65,7 @@ impl ReceiveSession {
         index: u32,
         source: &Source,
         (topics, mut admitted, delivery): (&[&str], AdmittedTopics, DeliverySettings),
-        seed: u64,
+        (receiver, seed): (u64, u64),
         now: Nanos,
     ) -> io::Result<Self> {
         let tcp = match source.kind {
@@ -76,7 +76,7 @@ impl ReceiveSession {
         let receiver = Receiver::new(
             ReceiverSettings {
                 // Zero names no receiver.
-                receiver: seed.max(1),
+                receiver: receiver.max(1),
                 window_datagrams: context.window_datagrams,
                 reorder_bytes_max: settings.window_bytes,
                 recovery: nanos(settings.recovery),

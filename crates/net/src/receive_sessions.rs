@@ -24,6 +24,7 @@ use crate::settings::DeliverySettings;
 use crate::source::{Source, TransportKind};
 use crate::tcp_receiver::{self, TcpReceiver};
 use crate::telemetry::UnreadableDatagrams;
+use lanecast_os::process;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_protocol::rng::Rng;
@@ -137,7 +138,7 @@ impl ReceiveSessions {
     /// [`send_control`](Self::send_control), so that many topics share one.
     ///
     /// # Errors
-    /// If the system has no sockets for it.
+    /// If the system has no sockets or no random number for it.
     pub(crate) fn join(
         &mut self,
         source: &Source,
@@ -172,8 +173,10 @@ impl ReceiveSessions {
                     session
                 }
                 None => {
-                    let seed = self.rng.next_u64();
-                    self.opener.open(&self.context, source, topic, seed, now)?
+                    // Of the system's: a publisher learns the number, and it is all that proves the
+                    // receiver when it comes back. It must not tell those of other sessions.
+                    let random = (process::random()?, self.rng.next_u64());
+                    self.opener.open(&self.context, source, topic, random, now)?
                 }
             };
             self.sessions.push(session);

@@ -50,7 +50,7 @@ impl SessionOpener {
         self.except != Some(SessionId(source.session)) && self.topics.selects(topic)
     }
 
-    /// Opens a session with `topic`.
+    /// Opens a session with `topic`: its receiver's number, which is a secret, and a seed.
     ///
     /// # Errors
     /// If the system has no connection for it.
@@ -59,14 +59,14 @@ impl SessionOpener {
         context: &NetContext,
         source: &Source,
         topic: &str,
-        seed: u64,
+        random: (u64, u64),
         now: Nanos,
     ) -> io::Result<ReceiveSession> {
         // The found topic comes first: it is among the names even if there are too many.
         let others = self.topics.names().filter(|other| *other != topic);
         let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
         let wanted = (&topics[..], self.topics.admission(), self.delivery);
-        let session = ReceiveSession::open(context, self.next_index, source, wanted, seed, now)?;
+        let session = ReceiveSession::open(context, self.next_index, source, wanted, random, now)?;
         self.next_index = self.next_index.wrapping_add(self.index_step);
         Ok(session)
     }

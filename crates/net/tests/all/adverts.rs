@@ -2,8 +2,11 @@
 
 use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_protocol::resolution::{Announcement, Resolver, ResolverSettings, SessionTransport};
+use lanecast_protocol::rng::Rng;
 use lanecast_transport::Subscribe;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use lanecast_wire::net::{Frame, JoinBody, Kind};
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// No test takes longer.
@@ -17,6 +20,8 @@ struct Scene {
     liar: UdpSocket,
     at: SocketAddr,
     network: Network,
+    /// Tellings, at least.
+    steps: u64,
 }
 
 impl Scene {
@@ -29,16 +34,18 @@ impl Scene {
         let liveness = Duration::from_secs(60);
         let settings =
             NetSettings { resolver_group: None, peers, liveness, ..NetSettings::default() };
-        Self { liar, at, network: Network::open(change(settings)).expect("a network") }
+        let network = Network::open(change(settings)).expect("a network");
+        Self { liar, at, network, steps: 100 }
     }
 
     /// Advertises many sessions at `control`, and lets the subscriber hear of them; how many
     /// connections come there, for which it waits until there are `least`.
     fn lie(&self, control: SocketAddr, listener: &TcpListener, least: usize) -> usize {
-        self.advertise(LIES, control, listener, least, |_| true)
+        self.advertise(LIES, control, listener, least, |_| true).0
     }
 
-    /// The same for so many; connections that are not to be kept are closed at once.
+    /// The same for so many; connections that are not to be kept are closed at once, the others are
+    /// returned.
     fn advertise(
         &self,
         sessions: u64,
@@ -46,7 +53,7 @@ impl Scene {
         listener: &TcpListener,
         least: usize,
         keep: impl Fn(usize) -> bool,
-    ) -> usize {
+    ) -> (usize, Vec<TcpStream>) {
         let mut subscriber = self.network.subscriber(&["prices"]).expect("a subscriber");
         let settings = ResolverSettings { resolver: 7, ..ResolverSettings::default() };
         let mut resolver = Resolver::new(settings, 0);
@@ -70,7 +77,7 @@ impl Scene {
         // As long as it takes to tell all of them several times: more connections than may come
         // would be made by then.
         let mut step = 0;
-        while step < 100 || count < least {
+        while step < self.steps || count < least {
             assert!(start.elapsed() < LIMIT, "{count} connections, not {least}");
             while let Some(length) = resolver.next_transmit(step * 10_000_000, &mut buffer) {
                 self.liar.send_to(&buffer[..length], self.at).expect("it is sent");
@@ -81,11 +88,12 @@ impl Scene {
                 subscriber.wait(work);
                 let accepted = listener.accept().ok();
                 count += usize::from(accepted.is_some());
-                connections.extend(accepted.filter(|_| keep(count)));
+                let accepted = accepted.filter(|_| keep(count));
+                connections.extend(accepted.map(|(connection, _)| connection));
             }
             step += 1;
         }
-        count
+        (count, connections)
     }
 }
 
@@ -128,7 +136,42 @@ fn connections_that_end_at_once_follow_each_other_ever_more_slowly() {
     let (listener, at) = listener();
     let scene = Scene::new(|settings| settings);
     let start = Instant::now();
-    let count = scene.advertise(1, at, &listener, 2, |_| false);
+    let (count, _) = scene.advertise(1, at, &listener, 2, |_| false);
     let most = 20 + start.elapsed().as_secs() as usize;
     assert!(count <= most, "{count} connections");
+}
+
+/// The generator's state behind one of its numbers.
+fn state_of(number: u64) -> u64 {
+    let x = number ^ number >> 31 ^ number >> 62;
+    let x = x.wrapping_mul(0x3196_42b2_d24d_8ec3);
+    let x = x ^ x >> 27 ^ x >> 54;
+    let x = x.wrapping_mul(0x96de_1b17_3f11_9089);
+    x ^ x >> 30 ^ x >> 60
+}
+
+/// A number is all that proves a receiver that returns by another connection. Each publisher learns
+/// that of the receiver that joins it.
+#[test]
+fn no_receiver_s_number_tells_that_of_another() {
+    let mut rng = Rng::new(7);
+    let (first, second) = (rng.next_u64(), rng.next_u64());
+    assert_eq!(Rng::new(state_of(first)).next_u64(), second, "the test can tell");
+
+    let (listener, at) = listener();
+    let scene = Scene { steps: 1, ..Scene::new(|settings| settings) };
+    let (_, connections) = scene.advertise(8, at, &listener, 8, |_| true);
+    let numbers = connections.into_iter().map(|mut connection| {
+        let mut bytes = [0; 1_400];
+        connection.set_nonblocking(false).expect("it blocks");
+        let length = connection.read(&mut bytes).expect("a Join");
+        let (frame, _) = Frame::split(&bytes[..length]).expect("a frame");
+        assert_eq!(frame.kind, Kind::Join);
+        JoinBody::split(frame.body).expect("a body").0.receiver.get()
+    });
+    let numbers: Vec<u64> = numbers.collect();
+    for number in &numbers {
+        let next = Rng::new(state_of(*number)).next_u64();
+        assert!(!numbers.contains(&next), "{number:x} tells {next:x} of {numbers:x?}");
+    }
 }
