@@ -114,13 +114,19 @@ impl Client {
     }
 
     /// Time of the next keepalive, timeout or `SYNC`; the server answers those from `settled` on.
+    /// The present, while answers are to be looked up.
     pub(super) fn deadline(&self, settled: Nanos) -> Nanos {
-        if !self.prefix_queries.is_empty() {
+        if !self.is_looked_up() {
             return self.sent_at;
         }
         let due = self.heard_at.saturating_add(SILENCE).min(self.sent_at.saturating_add(KEEPALIVE));
         // A SYNC waits until the daemon has settled: before that, absence proves nothing.
         if self.syncs > 0 { due.min(settled.max(self.sent_at)) } else { due }
+    }
+
+    /// Whether the answers to all queries so far were looked up.
+    fn is_looked_up(&self) -> bool {
+        self.queries.is_empty() && self.prefix_queries.is_empty() && self.all.is_none()
     }
 
     /// Writes the next frame; returns its length and the number of entries and names.
@@ -132,15 +138,10 @@ impl Client {
         table: &PublicationTable,
         buffer: &mut [u8],
     ) -> Option<(usize, usize)> {
-        self.queue_answers(table);
-        let frame = if !self.changed.is_empty() || !self.queue.is_empty() {
-            self.write_advert(daemon, table, buffer)
-        } else {
-            None
-        };
-        // After all entries only: a SYNC says that the answers are complete.
-        let frame = frame.or_else(|| {
-            let flags = if self.syncs > 0 && now >= settled {
+        let advert = self.next_advert(daemon, table, buffer);
+        let frame = advert.or_else(|| {
+            // After all entries only: a SYNC says that the answers are complete.
+            let flags = if self.syncs > 0 && now >= settled && self.is_looked_up() {
                 self.syncs -= 1;
                 query_flag::SYNC
             } else if now >= self.sent_at.saturating_add(KEEPALIVE) {
@@ -154,12 +155,33 @@ impl Client {
         frame
     }
 
-    /// Looks up the answers to queries, as far as the queue has room.
-    fn queue_answers(&mut self, table: &PublicationTable) {
+    /// Writes the next Advert, with answers of as many looks as one frame has; `None` if there is
+    /// nothing to tell, or too much to look up for one frame.
+    fn next_advert(
+        &mut self,
+        daemon: u64,
+        table: &PublicationTable,
+        buffer: &mut [u8],
+    ) -> Option<(usize, usize)> {
+        let mut looks = LOOKS_MAX;
+        loop {
+            self.queue_answers(table, &mut looks);
+            if self.changed.is_empty() && self.queue.is_empty() {
+                return None;
+            }
+            let advert = self.write_advert(daemon, table, buffer);
+            // The queue may have had nothing but the client's own sessions.
+            if advert.is_some() || looks == 0 {
+                return advert;
+            }
+        }
+    }
+
+    /// Looks up the answers to queries, as far as the queue has room and there are `looks` left.
+    fn queue_answers(&mut self, table: &PublicationTable, looks: &mut usize) {
         // Answers are looked up as the client reads: a query for everything costs little memory.
-        let mut looks = 0;
-        while self.queue.len() < QUEUED_MAX && looks < LOOKS_MAX {
-            looks += 1;
+        while self.queue.len() < QUEUED_MAX && *looks > 0 {
+            *looks -= 1;
             if let Some(name) = self.queries.pop_first() {
                 let publishers = table.publishers(&name);
                 self.queue.extend(publishers.map(|session| (session, Arc::clone(&name))));

@@ -10,7 +10,7 @@ use lanecast_protocol::rng::Rng;
 use lanecast_wire::net::{Frame, FrameWriter, Kind, NAME_MAX, advert_flag, query_flag};
 use std::net::SocketAddr;
 
-fn from() -> SocketAddr {
+pub(super) fn from() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 9))
 }
 
@@ -30,7 +30,7 @@ fn small() -> ResolverServer {
 }
 
 /// A frame of `names`: an Advert of a session, or a Query.
-fn frame(resolver: u64, session: Option<u64>, names: &[String]) -> Vec<u8> {
+pub(super) fn frame(resolver: u64, session: Option<u64>, names: &[String]) -> Vec<u8> {
     let mut buffer = vec![0; 60_000];
     let kind = if session.is_some() { Kind::Advert } else { Kind::Query };
     let mut writer = FrameWriter::new(&mut buffer, kind, 0, resolver, 0);
@@ -46,7 +46,7 @@ fn frame(resolver: u64, session: Option<u64>, names: &[String]) -> Vec<u8> {
     buffer
 }
 
-fn numbered(count: usize, prefix: &str) -> Vec<String> {
+pub(super) fn numbered(count: usize, prefix: &str) -> Vec<String> {
     (0..count).map(|number| format!("{prefix}{number}")).collect()
 }
 
