@@ -7,7 +7,7 @@ use clap::{Command, Error};
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::num::ParseIntError;
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 /// Prints a page of help, the version or an error in the arguments; the exit status of that.
@@ -69,22 +69,19 @@ fn option_takes_value(word: &str, command: &Command) -> bool {
     }
 }
 
-/// The error with the range of an option that takes no negative number: clap knows no more of one
-/// than that it has a character that is no digit. `parse` reads a command line.
+/// The error of an option that takes whole numbers, with their range: clap knows no more of `-1` or
+/// `0.5` than that it has a character that is no digit. `parse` reads a command line.
 pub(crate) fn with_range(
     error: Error,
     words: &[OsString],
     parse: impl FnOnce(Vec<OsString>) -> Result<(), Error>,
 ) -> Error {
-    let is_integer = error.source().is_some_and(|source| source.is::<ParseIntError>());
-    let (Some(ContextValue::String(value)), true) =
-        (error.get(ContextKind::InvalidValue), is_integer)
+    let source = error.source().and_then(|source| source.downcast_ref::<ParseIntError>());
+    let (Some(ContextValue::String(value)), Some(IntErrorKind::InvalidDigit)) =
+        (error.get(ContextKind::InvalidValue), source.map(ParseIntError::kind))
     else {
         return error;
     };
-    if !value.starts_with('-') || value.parse::<i128>().is_err() {
-        return error;
-    }
     let option = error.get(ContextKind::InvalidArg).map_or_else(String::new, ToString::to_string);
     // The words for 0, if the option does not take that, have the range in them.
     let zeroed = words.iter().map(|word| match word.to_str() {
@@ -97,10 +94,12 @@ pub(crate) fn with_range(
     let least = parse(zeroed.collect()).err().and_then(|error| Some(error.source()?.to_string()));
     let range = least.as_deref().and_then(|words| words.strip_prefix("0 is not in "));
     let range = range.unwrap_or("0..");
+    let is_whole = value.parse::<i128>().is_ok();
+    let problem = if is_whole { "is not in" } else { "is no whole number in" };
     Error::raw(
         ErrorKind::ValueValidation,
         format!(
-            "invalid value '{value}' for '{option}': {value} is not in {range}\n\n\
+            "invalid value '{value}' for '{option}': {value} {problem} {range}\n\n\
              For more information, try '--help'.\n"
         ),
     )
@@ -145,13 +144,16 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_negative_number_has_the_range() {
-        for (word, range) in
-            [("--count=-1", "-1 is not in 0.."), ("--few=-20", "-20 is not in 1..")]
-        {
+    fn the_error_of_a_number_that_is_none_of_the_option_has_the_range() {
+        for (word, range) in [
+            ("--count=-1", "-1 is not in 0.."),
+            ("--few=-20", "-20 is not in 1.."),
+            ("--few=0.5", "0.5 is no whole number in 1..=9"),
+            ("--count=many", "many is no whole number in 0.."),
+        ] {
             let words: Vec<OsString> = ["lanecast", "ls", word].map(OsString::from).into();
             let parse = |words| command().try_get_matches_from(words).map(drop);
-            let error = parse(words.clone()).expect_err("negative");
+            let error = parse(words.clone()).expect_err("no such number");
             let words = with_range(error, &words, parse).to_string();
             assert!(
                 words.contains(range) && words.contains(word.split('=').next().unwrap()),

@@ -2,9 +2,9 @@
 
 use crate::content::given;
 use crate::output::warn;
-use anyhow::Context as _;
+use anyhow::{Context as _, Error};
 use lanecast::shm::Visibility;
-use lanecast::{Builder, Context, Transports};
+use lanecast::{Builder, ConfigError, Context, Transports};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -59,8 +59,8 @@ pub(crate) struct WayArgs {
     io: Option<String>,
 
     /// Any setting of `lanecast config --list`; can be repeated
-    #[arg(long, value_name = "SETTING=VALUE")]
-    set: Vec<String>,
+    #[arg(long, value_name = "SETTING=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
 
     #[command(flatten)]
     domain: DomainArgs,
@@ -115,11 +115,8 @@ impl WayArgs {
     }
 
     fn over(&self, mut builder: Builder) -> anyhow::Result<Builder> {
-        for setting in &self.set {
-            let (key, value) = setting.split_once('=').with_context(|| {
-                format!("--set {setting}: write a setting, '=' and a value, as in net.hops=2")
-            })?;
-            builder = builder.set_from("--set", key.trim(), value.trim())?;
+        for (key, value) in &self.set {
+            builder = builder.set_from("--set", key, value)?;
         }
         if let Some(transports) = self.transports {
             builder = builder.set_from("--transports", "transports", transports)?;
@@ -132,6 +129,33 @@ impl WayArgs {
         }
         Ok(builder)
     }
+}
+
+/// Reads the name of a setting and its value.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (key, value) =
+        text.split_once('=').ok_or("write a setting, '=' and a value, as in net.hops=2")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Whether the error is about a setting that an option of the command line has given: its place is
+/// the option then.
+pub(crate) fn is_of_command_line(error: &Error) -> bool {
+    error.chain().any(|cause| {
+        let error = match cause.downcast_ref::<lanecast::Error>() {
+            Some(lanecast::Error::Config(error)) => Some(error),
+            _ => cause.downcast_ref::<ConfigError>(),
+        };
+        let place = match error {
+            Some(
+                ConfigError::Unknown { place, .. }
+                | ConfigError::Value { place, .. }
+                | ConfigError::Unfit { place, .. },
+            ) => place,
+            _ => return false,
+        };
+        place.split(", ").any(|place| place.starts_with("--"))
+    })
 }
 
 /// Opens the context, and says if its datagrams go another way than they should.

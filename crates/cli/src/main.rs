@@ -18,6 +18,7 @@ mod filter;
 mod group;
 mod journal;
 mod life_lock;
+mod long_wait;
 mod ls;
 mod manual;
 mod output;
@@ -168,7 +169,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         output::warn(&output::words(&error));
-        ExitCode::FAILURE
+        ExitCode::from(if context::is_of_command_line(&error) { 2 } else { 1 })
     })
 }
 

@@ -1,6 +1,6 @@
 //! `lanecast man`: the pages of the manual.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Command;
 use clap_mangen::Man;
 use std::fs;
@@ -12,8 +12,12 @@ const NOTES: &str = ".SH EXTRA\n";
 /// Writes a page for `command` and for each command below it into `directory`, which is made if it
 /// does not exist.
 pub(crate) fn write(command: Command, directory: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(directory)
-        .with_context(|| format!("cannot write into {}", directory.display()))?;
+    let at = || format!("cannot write into {}", directory.display());
+    // The system would say that the file exists.
+    if directory.exists() && !directory.is_dir() {
+        bail!("{}: it is not a directory", at());
+    }
+    fs::create_dir_all(directory).with_context(at)?;
     let mut command = command.disable_help_subcommand(true);
     command.build();
     write_all(&command, directory)

@@ -78,6 +78,10 @@ impl Recording {
     /// The recording in `directory`, to add to; a new one if there is nothing in it.
     pub(crate) fn open_or_create(directory: &Path) -> anyhow::Result<Self> {
         let at = || format!("cannot record into {}", directory.display());
+        // The system would say that the file exists.
+        if directory.exists() && !directory.is_dir() {
+            bail!("{}: it is not a directory", at());
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(directory).with_context(at)?;
         if directory.join(FILE).exists() {
             return Self::open(directory);

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &StatArgs) -> anyhow::Result<ExitCode> {
             arguments.watch.json_line(processes.iter().map(|p| to_json(p, with_rates)))
         } else if processes.is_empty() {
             let such = if now.reports.is_empty() { "counters" } else { "such counters" };
-            format!("no process has {such} here\n")
+            format!("no process has {such} in {}\n", printable(&directory.to_string_lossy()))
         } else {
             to_text(&processes, with_rates)
         };

@@ -5,6 +5,7 @@ use super::persistent_target::PersistentTarget;
 use super::pub_args::PubArgs;
 use super::subscriber_news::{CHECK_INTERVAL, report, tell_subscribers};
 use crate::content::connect;
+use crate::long_wait::LongWait;
 use crate::output::warn;
 use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;
@@ -186,8 +187,17 @@ pub(crate) fn wait_for_subscribers<P: Publish>(
     stop: &impl Fn() -> bool,
     mut idle: impl FnMut(&mut P),
 ) {
+    let mut wait = LongWait::begin();
     while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) && !stop() {
         idle(publisher);
+        let missing = wanted.saturating_sub(publisher.subscribers()) as u64;
+        wait.explain(|| {
+            format!(
+                "waiting for {} more (--wait-subscribers), such as `lanecast sub` with the same \
+                 topic, transports and directory",
+                counted(missing, "subscriber")
+            )
+        });
     }
 }
 
@@ -198,11 +208,16 @@ pub(crate) fn send(
     message: &[u8],
     stop: &impl Fn() -> bool,
 ) -> anyhow::Result<bool> {
+    let mut wait = None;
     loop {
         match publisher.try_send_on(topic, message) {
             Ok(()) => return Ok(true),
             Err(ClaimError::BackPressured(_)) if stop() => return Ok(false),
             Err(ClaimError::BackPressured(_)) => {
+                wait.get_or_insert_with(LongWait::begin).explain(|| {
+                    "waiting for room: a subscriber does not read; `lanecast ls` shows which"
+                        .to_owned()
+                });
                 // Subscribers have a whole window to read: a short sleep costs nothing.
                 std::thread::sleep(Duration::from_micros(50));
             }

@@ -249,7 +249,7 @@ fn other_directories_and_damage_are_refused_in_words() {
     stage.write("file", "");
     let cases = [
         ("t --to other", "choose a new or an empty directory"),
-        ("t --to file", "cannot record into file"),
+        ("t --to file", "cannot record into file: it is not a directory"),
     ];
     stage.refuses(1, "record", &cases);
     let cases =

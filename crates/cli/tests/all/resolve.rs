@@ -78,7 +78,7 @@ fn it_says_where_it_listens_counts_and_ends_in_order() {
         let done = daemon.finish();
         assert_eq!(done.good().lines().count(), 1);
         assert!(done.err.contains("resolver ended: 1 client, 0 topics"), "{}", done.err);
-        assert_eq!(stage.run("stat").good(), "no process has counters here\n");
+        assert!(stage.run("stat").good().starts_with("no process has counters in "));
     }
 }
 

@@ -12,7 +12,7 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn negative_numbers_are_told_the_range() {
+fn wrong_numbers_are_told_the_range() {
     let stage = Stage::new();
     for (line, part) in [
         ("pub topic --rate -1", "'-1' for '--rate <PER_SECOND>': -1 is not in 1..=1000000000"),
@@ -24,6 +24,8 @@ fn negative_numbers_are_told_the_range() {
         ("query t --top -5 --server", "-5 is not in 0.."),
         ("serve --clients-max -1", "-1 is not in 1..=65536"),
         ("pub topic --rate -0.5", "'-0.5' for '--rate <PER_SECOND>'"),
+        ("pub topic --rate 0.5", "0.5 is no whole number in 1..=1000000000"),
+        ("sub topic --count many", "many is no whole number in 0.."),
         ("pub topic --linger -1s", "invalid value '-1s' for '--linger <DURATION>'"),
         ("ls --interval -250ms", "invalid value '-250ms' for '--interval <DURATION>'"),
         ("stat --watch -1s", "invalid value '-1s' for '--watch"),
@@ -72,7 +74,8 @@ fn pages_of_help_that_cannot_be_written_are_an_error() {
         assert_eq!((output.status.code(), err.as_ref()), (Some(0), ""), "{line}");
     }
     let pages = stage.run("man /dev/full");
-    assert!(pages.refused(1).contains("cannot write into /dev/full"), "{}", pages.err);
+    let words = "cannot write into /dev/full: it is not a directory";
+    assert!(pages.refused(1).contains(words), "{}", pages.err);
 }
 
 #[test]
@@ -91,12 +94,42 @@ fn wrong_arguments_are_named() {
         ("perf pub -f 8", "flags 0x08"),
         ("perf sub --wait sometimes", "'sometimes' is not a wait strategy"),
         ("demo --seconds 0", "0 is not in 1.."),
+        ("pub topic --set shm.window", "write a setting, '=' and a value"),
+        ("pub topic --set shm.windw=1MiB", "there is no setting 'shm.windw'"),
+        ("sub topic --set shm.window=1", "does not lie between 64KiB and 1GiB"),
+        ("sub topic --set group.heartbeat=20s", "at most a fifth of group.hang_timeout"),
+        ("config --set net.hops=many", "net.hops"),
     ] {
         let done = stage.run(line);
         let words = done.refused(2);
         assert!(words.contains(part), "{line}: {words}");
         assert!(done.out.is_empty(), "{line}: {done:?}");
     }
+    stage.write("wrong.toml", "[shm]\nwindow = 1\n");
+    assert!(stage.run("sub topic -c wrong.toml").refused(1).contains("wrong.toml:2: "));
+}
+
+/// A command that waits for long says what for.
+#[test]
+fn long_waits_are_explained() {
+    let stage = Stage::new();
+    let publisher = stage.start("pub topic --wait-subscribers 2");
+    let subscriber = stage.start("sub topic --once");
+    publisher.until_err("waiting for 1 subscriber more (--wait-subscribers)");
+    subscriber.signal("KILL");
+    subscriber.finish();
+    publisher.signal("INT");
+    publisher.finish();
+
+    let subscriber = stage.start("sub topic --once");
+    let mut publisher = stage.start("pub topic --wait-subscribers 1 --set shm.window=64KiB");
+    publisher.until_err("joined");
+    subscriber.signal("STOP");
+    publisher.feed(format!("{}\n", "x".repeat(99)).repeat(900));
+    publisher.until_err("a subscriber does not read; `lanecast ls` shows which");
+    subscriber.signal("CONT");
+    publisher.finish().good();
+    subscriber.finish().good();
 }
 
 #[test]
