@@ -19,8 +19,9 @@ use std::time::Instant;
 
 /// A subscriber to one stream that several publishers send, each message with the same number.
 ///
-/// The stream has one `Joined`, with the first source, and one `Left`, with the last. In between
-/// each number is delivered once and in order, from the source that brings it first. The end of a
+/// The stream has one `Joined`, with the first source, and one `Left`, with the last: `Closed` if a
+/// source that has sent all of it closed it, otherwise for the reason of the last. In between each
+/// number is delivered once and in order, from the source that brings it first. The end of a
 /// source is no event: while another one brings the messages, nothing is missing. A message that no
 /// source has brought is reported by `Lost`, when every source has sent a later one, has lost it or
 /// has left, or when [`FailoverSettings`] allow no longer wait. The numbers of the next stream,
@@ -139,6 +140,7 @@ impl Merged {
             && let Some(why) = self.left.take()
             && let Some(stream) = self.stream.take()
         {
+            let why = self.merge.end_reason(why);
             // The next stream has numbers of its own. Before the call: the handler may panic.
             self.merge.reset();
             handler(Event::Left(&stream, why));
@@ -173,7 +175,7 @@ impl Merged {
             Event::Message(message) => self.admit(&message, number(&message), handler),
             Event::Joined(source) => self.join(source, handler),
             Event::Left(source, why) => {
-                self.merge.leave(key(source));
+                self.merge.leave(key(source), why);
                 if self.merge.sources() == 0 {
                     self.left = Some(why);
                 }

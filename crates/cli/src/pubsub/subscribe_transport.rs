@@ -191,7 +191,9 @@ impl Listener<'_> {
             Event::Joined(stream) => {
                 self.streams += 1;
                 self.has_joined = true;
-                self.note(&format!("joined {stream} (pid {})", stream.pid));
+                // A stream that several publishers send has none.
+                let pid = (stream.pid != 0).then(|| format!(" (pid {})", stream.pid));
+                self.note(&format!("joined {stream}{}", pid.unwrap_or_default()));
             }
             Event::Left(stream, why) => {
                 self.streams -= 1;

@@ -4,7 +4,7 @@
 //! message or by a loss, cannot come any more. Messages beyond a missing number are kept until it
 //! comes, cannot come, or has had its time; what is kept is bounded. Time is an argument.
 
-use lanecast_transport::{SessionId, Stream, TopicId};
+use lanecast_transport::{CloseReason, SessionId, Stream, TopicId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -95,6 +95,8 @@ pub(super) struct Merge {
     offset: u64,
     /// Numbers that sources which have left brought, lost, or would have sent at most.
     ended: Option<Range<u64>>,
+    /// The number after the last one of the source that has sent most of those that have closed.
+    closed: Option<u64>,
     /// Messages beyond missing ones.
     held: BTreeMap<u64, Box<[u8]>>,
     held_bytes: usize,
@@ -111,6 +113,7 @@ impl Merge {
             sources: Vec::new(),
             offset: 0,
             ended: None,
+            closed: None,
             held: BTreeMap::new(),
             held_bytes: 0,
             missing: None,
@@ -132,10 +135,13 @@ impl Merge {
         self.sources.push(Source::new(source));
     }
 
-    /// A source is gone: what it has not sent it will not send.
-    pub(super) fn leave(&mut self, source: SourceKey) {
+    /// A source is gone for this reason: what it has not sent it will not send.
+    pub(super) fn leave(&mut self, source: SourceKey, why: CloseReason) {
         let Some(at) = self.sources.iter().position(|known| known.key == source) else { return };
         let Source { position, unplaced, .. } = self.sources.swap_remove(at);
+        if why == CloseReason::Closed {
+            self.closed = self.closed.max(Some(position));
+        }
         let mut range = position..position;
         // Another source's difference may be a wrong guess: never more than the source has lost.
         if let Some(Range { start, end }) = unplaced {
@@ -147,6 +153,13 @@ impl Merge {
             let ended = self.ended.get_or_insert(range.clone());
             *ended = ended.start.min(range.start)..ended.end.max(range.end);
         }
+    }
+
+    /// The reason of the stream's end, whose last source has left for `last`: it was closed if one
+    /// source that has sent all of it was, whatever became of the others.
+    pub(super) fn end_reason(&self, last: CloseReason) -> CloseReason {
+        let is_whole = self.closed.is_some_and(|closed| closed >= self.next.unwrap_or(0));
+        if is_whole { CloseReason::Closed } else { last }
     }
 
     /// The stream has ended: another one may follow, with numbers of its own.
@@ -288,7 +301,7 @@ mod tests {
         }
 
         fn leave(&mut self, source: SourceKey) {
-            self.merge.leave(source);
+            self.merge.leave(source, CloseReason::Died);
             self.release();
         }
 

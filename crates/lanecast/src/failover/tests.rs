@@ -238,6 +238,26 @@ fn losses_at_the_end_are_told_before_the_end() {
 }
 
 #[test]
+fn a_stream_that_one_source_has_sent_whole_and_closed_is_closed() {
+    let died = Left(CloseReason::Died);
+    let both = [(0, Joined), (1, Joined), (0, Sent(0)), (1, Sent(0)), (0, Sent(1))];
+    for (tail, end) in [
+        // The death of the one is noticed before or after the other closes.
+        ([(0, died), (1, Sent(1)), (1, Sent(2)), (1, CLOSED)], CLOSED),
+        ([(1, Sent(1)), (1, Sent(2)), (1, CLOSED), (0, died)], CLOSED),
+        ([(1, Sent(1)), (1, Lost(2, 1)), (1, CLOSED), (0, died)], CLOSED),
+        // The one that closed had not sent all that came.
+        ([(1, CLOSED), (0, Sent(2)), (0, Nothing), (0, died)], died),
+        ([(1, died), (0, Sent(2)), (0, Nothing), (0, died)], died),
+    ] {
+        for limit in [1, 100] {
+            let read = merged(&[&both[..], &tail[..]].concat(), [0; 2], limit);
+            assert_eq!(read.last(), Some(&end), "{read:?}");
+        }
+    }
+}
+
+#[test]
 fn losses_have_the_numbers_found_in_messages() {
     let events = [
         (0, Joined),
