@@ -1,13 +1,9 @@
 //! Processes of this program, started by it: demonstrations and series of measurements.
 
-use crate::life_lock::hold;
 use anyhow::{Context as _, bail};
 use lanecast_os::{affinity, process};
 use serde::de::DeserializeOwned;
-use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -15,77 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at the stop flag while an actor is silent.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Names are `lanecast-run-<word>-<number>`: no earlier version made such, which it would not hold
-/// by a lock.
-const PREFIX: &str = "lanecast-run-";
-
-/// A directory of our own, in memory if possible, removed with its contents at the end. One whose
-/// process was killed is removed when the next one is made beside it.
-#[derive(Debug)]
-pub(crate) struct TempDomain {
-    path: PathBuf,
-    /// The directory, with a lock on it: the system ends that with the process.
-    _lock: File,
-}
-
-impl TempDomain {
-    pub(crate) fn build(name: &str) -> anyhow::Result<Self> {
-        let shm = Path::new("/dev/shm");
-        let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
-        Self::within(name, &parent)
-    }
-
-    /// The same on disk: below `parent`, or where temporary files are.
-    pub(crate) fn on_disk(name: &str, parent: Option<&Path>) -> anyhow::Result<Self> {
-        Self::within(name, parent.unwrap_or(&std::env::temp_dir()))
-    }
-
-    fn within(name: &str, parent: &Path) -> anyhow::Result<Self> {
-        clear_stale(parent);
-        loop {
-            let number = process::random()?;
-            let path = parent.join(format!("{PREFIX}{name}-{number:016x}"));
-            let made = std::fs::create_dir(&path);
-            made.with_context(|| format!("cannot make {}", path.display()))?;
-            // Another process may take it for stale until it is locked, and remove it.
-            if let Some(lock) = hold(&path)? {
-                return Ok(Self { path, _lock: lock });
-            }
-        }
-    }
-
-    /// A path inside.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.path.join(name)
-    }
-}
-
-impl Drop for TempDomain {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
-/// Removes the directories of this user in `parent` whose processes have ended without doing so.
-fn clear_stale(parent: &Path) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        // A link's own description: of a directory that is ours no other user can make one.
-        let is_ours = |it: Metadata| it.is_dir() && it.uid() == process::own_user();
-        if !entry.metadata().is_ok_and(is_ours) {
-            continue;
-        }
-        // The lock keeps others from it until it is gone.
-        let directory = File::open(entry.path());
-        if directory.as_ref().is_ok_and(|it| it.try_lock().is_ok()) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
 
 /// When to give up on actors.
 pub(crate) struct Deadline<'a> {
@@ -234,31 +159,5 @@ impl ChildProcess {
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directories_of_killed_processes_are_removed_and_no_others() {
-        let parent = tempfile::tempdir().unwrap();
-        let path = |name: &str| parent.path().join(name);
-        let names = ["lanecast-run-lat-1", "lanecast-lat-1", "lanecast-run-file", "other"];
-        let [killed, earlier, file, other] = names.map(path);
-        std::fs::create_dir_all(killed.join("domain")).unwrap();
-        for directory in [&earlier, &other] {
-            std::fs::create_dir(directory).unwrap();
-        }
-        std::fs::write(&file, "").unwrap();
-        std::os::unix::fs::symlink(&other, path("lanecast-run-link")).unwrap();
-        let living = TempDomain::on_disk("lat", Some(parent.path())).unwrap();
-        assert!(!killed.exists());
-        let next = TempDomain::on_disk("lat", Some(parent.path())).unwrap();
-        assert!(living.path("").exists() && next.path("").exists());
-        assert!([earlier, other, file, path("lanecast-run-link")].iter().all(|it| it.exists()));
-        drop((living, next));
-        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 4);
     }
 }

@@ -8,9 +8,10 @@ mod store;
 mod summary;
 mod ticks;
 
-use crate::child::{ChildProcess, TempDomain};
+use crate::child::ChildProcess;
 use crate::output::{print_error, print_json, print_line, standard_output};
 use crate::table::{grouped, rate, render, time};
+use crate::temp_domain::TempDomain;
 use actors::{PublisherFigures, SubscriberFigures};
 use control::Control;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -2,7 +2,7 @@
 //! releases them when it ends, however that comes.
 
 use anyhow::Context as _;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,7 +17,12 @@ pub(crate) fn hold(path: &Path) -> anyhow::Result<Option<File>> {
     };
     // Where a file system has no such locks, others cannot take one either, and remove nothing.
     let _ = file.lock();
-    let (held, named) = (file.metadata()?, std::fs::metadata(path));
-    let is_there = named.is_ok_and(|it| (it.dev(), it.ino()) == (held.dev(), held.ino()));
-    Ok(is_there.then_some(file))
+    Ok(names(path, &file).then_some(file))
+}
+
+/// Whether `path` is the name of this file, and not a link to it.
+pub(crate) fn names(path: &Path, file: &File) -> bool {
+    let (named, open) = (std::fs::symlink_metadata(path), file.metadata());
+    let number = |it: Metadata| (it.dev(), it.ino());
+    matches!((named.map(number), open.map(number)), (Ok(named), Ok(open)) if named == open)
 }

@@ -39,6 +39,7 @@ mod stop;
 mod store;
 mod table;
 mod tap;
+mod temp_domain;
 #[cfg(feature = "top")]
 mod top;
 mod utc;

@@ -3,9 +3,10 @@
 
 use super::actors::context;
 use super::control::Control;
-use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::child::{ChildProcess, Deadline};
 use crate::output::print_json;
 use crate::table::{grouped, time};
+use crate::temp_domain::TempDomain;
 use lanecast::group::{Event, MemberId, Order};
 use lanecast_base::clock::Clock;
 use serde::{Deserialize, Serialize};

@@ -3,9 +3,10 @@
 
 use super::actors::context;
 use super::control::Control;
-use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::child::{ChildProcess, Deadline};
 use crate::output::print_json;
 use crate::table::{counted, grouped, time};
+use crate::temp_domain::TempDomain;
 use anyhow::{Context as _, ensure};
 use lanecast::PersistentPublisher;
 use lanecast::persistence::ReceiverEvent;

@@ -1,7 +1,8 @@
 //! A store as a process of its own, for one run of a series.
 
 use super::transport_name::TransportName;
-use crate::child::{ChildProcess, TempDomain};
+use crate::child::ChildProcess;
+use crate::temp_domain::TempDomain;
 use std::path::{Path, PathBuf};
 
 /// Arguments of a store: those of the ends that it serves.

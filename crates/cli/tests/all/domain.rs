@@ -2,10 +2,15 @@
 
 use crate::run::{Run, Stage, wait_for};
 use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::{chown, symlink};
+use std::path::PathBuf;
 
 fn json(stage: &Stage, line: &str) -> Vec<Value> {
     let text = stage.run(line).good();
-    let Ok(Value::Array(items)) = serde_json::from_str(&text) else { panic!("{line}: {text}") };
+    let Ok(Value::Array(mut items)) = serde_json::from_str(&text) else { panic!("{line}: {text}") };
+    // Tests beside this one kill runs.
+    items.retain(|item| item["run"] != true);
     items
 }
 
@@ -66,6 +71,56 @@ fn the_remains_of_a_killed_publisher_are_shown_then_removed() {
     assert!(json(&stage, "ls --json").is_empty());
 }
 
+/// Runs make their directories in /dev/shm and where temporary files are, whatever the domain.
+#[test]
+fn directories_of_killed_runs_are_removed_and_those_in_use_or_of_others_kept() {
+    let stage = Stage::new();
+    let path = |name: &str| stage.path("temporary").join(format!("lanecast-run-{name}"));
+    let [killed, held, foreign, link, file] = ["lat-1", "lat-2", "lat-3", "link", "file"].map(path);
+    for directory in [&killed, &held, &foreign] {
+        std::fs::create_dir_all(directory.join("domain")).unwrap();
+        std::fs::write(directory.join("domain/ring"), [0; 100]).unwrap();
+    }
+    std::fs::write(&file, "").unwrap();
+    symlink(&foreign, &link).unwrap();
+    // A lock that the test holds, and an owner that only root can give.
+    let lock = File::open(&held).unwrap();
+    lock.lock().unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    let lock_of_foreign = File::open(&foreign).unwrap();
+    if is_root {
+        chown(&foreign, Some(65534), Some(65534)).unwrap();
+    } else {
+        lock_of_foreign.lock().unwrap();
+    }
+    let in_memory = PathBuf::from(format!("/dev/shm/lanecast-run-test-{}", std::process::id()));
+    let has_memory = std::fs::create_dir(&in_memory).is_ok();
+    let clean = |line: &str| {
+        let mut command = stage.lanecast(line);
+        command.env("TMPDIR", stage.path("temporary")).env("COLUMNS", "300");
+        Run::start(command).finish().good()
+    };
+    let of_run = |text: String, verdict: &str| {
+        let items: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let is_here = |it: &&Value| it["path"].as_str().unwrap().contains("/temporary/");
+        let here: Vec<_> = items.iter().filter(is_here).collect();
+        let expected =
+            serde_json::json!({"path": killed, "bytes": 100, "run": true, "verdict": verdict});
+        assert_eq!(here, [&expected], "{text}");
+    };
+    of_run(clean("clean --dry-run --json"), "would be removed");
+    assert!(killed.exists());
+    let text = clean("clean --dry-run");
+    let line = text.lines().find(|it| it.contains(killed.to_str().unwrap())).expect("its line");
+    assert!(line.ends_with("would be removed, a killed run's directory"), "{line}");
+    of_run(clean("clean --json"), "removed");
+    assert!(!killed.exists() && !(has_memory && in_memory.exists()));
+    for kept in [&held, &foreign, &link] {
+        assert!(kept.join("domain/ring").exists(), "{}", kept.display());
+    }
+    assert!(file.exists());
+}
+
 #[test]
 fn an_empty_domain_is_no_error() {
     let stage = Stage::new();
@@ -73,7 +128,9 @@ fn an_empty_domain_is_no_error() {
     assert!(json(&stage, "stat --json").is_empty());
     assert!(json(&stage, "clean --json").is_empty());
     assert!(stage.run("ls").good().starts_with("no sessions in "));
-    assert!(stage.run("clean").good().starts_with("nothing to clean in "));
+    wait_for("nothing of killed runs", || {
+        stage.run("clean").good().starts_with("nothing to clean in ").then_some(())
+    });
 }
 
 /// Tables stack their columns in narrow terminals, and topics are cut: no line is too long, and no

@@ -3,9 +3,10 @@
 use super::arguments::GroupArgs;
 use super::carrier::{self, Carrier};
 use super::member;
-use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::child::{ChildProcess, Deadline};
 use crate::output::warn;
 use crate::perf::namespaces::{self, INTERFACE, Network};
+use crate::temp_domain::TempDomain;
 use anyhow::{Context, bail};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::Head;

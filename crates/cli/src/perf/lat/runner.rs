@@ -3,11 +3,12 @@
 
 use super::arguments::LatArgs;
 use super::lat_run::{LatRun, Target, VethPath};
-use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::child::{ChildProcess, Deadline};
 use crate::output::warn;
 use crate::perf::namespaces::{INTERFACE, Network, address};
 use crate::perf::store_process::{StoreArguments, StoreProcess};
 use crate::perf::transport_name::TransportName;
+use crate::temp_domain::TempDomain;
 use anyhow::{Context as _, bail};
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;

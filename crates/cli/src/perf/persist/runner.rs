@@ -1,8 +1,9 @@
 //! Runs one test: stores, a subscriber and a publisher as processes of their own.
 
 use super::arguments::{LiveCpus, PersistReportArgs};
-use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::child::{ChildProcess, Deadline};
 use crate::perf::store_process::{StoreArguments, StoreProcess};
+use crate::temp_domain::TempDomain;
 use lanecast_measure::persistent::{
     CeilingSettings, LIVE_CASES, PersistCase, PersistMode, ceiling,
 };

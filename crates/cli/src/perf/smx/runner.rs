@@ -1,7 +1,8 @@
 //! Runs one case: receivers, then the publisher, each a process of its own.
 
-use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::child::{ChildProcess, Deadline};
 use crate::perf::ContextArgs;
+use crate::temp_domain::TempDomain;
 use lanecast_base::WaitStrategy;
 use lanecast_measure::smx::{
     Api, Case, Experiment, Placement, Reference, Run, RunLength, Skipped, Turn,
