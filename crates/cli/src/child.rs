@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, bail};
 use lanecast_os::{affinity, process};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -40,17 +41,16 @@ impl ChildProcess {
         before: &[String],
         words: &[String],
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program's file")?;
-        let mut command = match before.split_first() {
-            Some((first, rest)) => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(program);
-                command
-            }
-            None => Command::new(program),
-        };
-        command.args(words);
-        Self::spawn(role, command)
+        Self::spawn(role, command(before, words)?, Stdio::null())
+    }
+
+    /// The same, with an input that [`tell`](Self::tell) writes to.
+    pub(crate) fn start_told(
+        role: &'static str,
+        before: &[String],
+        words: &[String],
+    ) -> anyhow::Result<Self> {
+        Self::spawn(role, command(before, words)?, Stdio::piped())
     }
 
     /// The same as [`start`](Self::start), with all its threads on `cpu`.
@@ -59,16 +59,14 @@ impl ChildProcess {
         role: &'static str,
         words: &[String],
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program's file")?;
-        let mut command = Command::new(program);
-        command.args(words);
+        let mut command = command(&[], words)?;
         affinity::pin_child(&mut command, cpu)?;
-        Self::spawn(role, command)
+        Self::spawn(role, command, Stdio::null())
     }
 
     /// Starts it. It ends with the calling thread, so that has to outlive it.
-    fn spawn(role: &'static str, mut command: Command) -> anyhow::Result<Self> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    fn spawn(role: &'static str, mut command: Command, input: Stdio) -> anyhow::Result<Self> {
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         process::end_child_with_parent(&mut command);
         let mut child = command.spawn().with_context(|| format!("cannot start the {role}"))?;
         let (sender, lines) = channel();
@@ -91,6 +89,18 @@ impl ChildProcess {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Writes `value` as a line to its input.
+    pub(crate) fn tell<T: Serialize>(&mut self, value: &T) -> anyhow::Result<()> {
+        let line = format!("{}\n", serde_json::to_string(value)?);
+        let input = self.child.stdin.as_mut().context("it has no input")?;
+        input.write_all(line.as_bytes()).with_context(|| format!("cannot tell the {}", self.role))
+    }
+
+    /// Ends its input.
+    pub(crate) fn end_input(&mut self) {
+        self.child.stdin = None;
     }
 
     /// The next line that it prints, as data.
@@ -154,6 +164,22 @@ impl ChildProcess {
         let text = thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
         text.trim().to_owned()
     }
+}
+
+/// This program with the arguments `words`, started by the program that `before` begins with, if
+/// that is not empty.
+fn command(before: &[String], words: &[String]) -> anyhow::Result<Command> {
+    let program = std::env::current_exe().context("cannot find this program's file")?;
+    let mut command = match before.split_first() {
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command.args(words);
+    Ok(command)
 }
 
 impl Drop for ChildProcess {

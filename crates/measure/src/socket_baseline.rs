@@ -2,7 +2,8 @@
 //! the loopback interface. No protocol can be faster than its sockets, so figures of network
 //! transports are compared with these.
 //!
-//! [`run_between`] takes sockets that the caller has opened, in other networks.
+//! A [`Side`] is one end of round trips by itself: the other one is in another process, and may be
+//! in another network.
 //!
 //! Each case has two threads: one sends (and times the answers of round trips), the other one
 //! receives (and sends back). The calling thread only waits for them.
@@ -15,20 +16,20 @@ mod packing;
 mod result;
 mod rounds;
 mod settings;
+mod side;
 mod stream;
 
 pub use case::{Case, Experiment, SocketKind, Way};
 pub use result::SocketBaseline;
-pub use settings::{LONGEST, Settings, SocketBaselineError};
+pub use settings::{LONGEST, Progress, Settings, SocketBaselineError};
+pub use side::{Role, Side};
 
 use crate::ping::STAMP;
 use datagrams::Datagrams;
 use end::SocketEnd;
 use lanecast_base::Size;
 use lanecast_base::sync::Ordering;
-use lanecast_os::udp::UdpSocket;
 use packing::Load;
-use settings::Progress;
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 use stream::Stream;
@@ -52,21 +53,6 @@ pub fn run(
         }
         SocketKind::Tcp => over(settings, load, Stream::pair(load).map_err(refused)?, stop),
     }
-}
-
-/// Measures a case of [`SocketKind::Udp`] between two sockets that are bound to the addresses of
-/// their networks, the sender's first.
-///
-/// # Errors
-/// Same as [`run`].
-pub fn run_between(
-    settings: &Settings,
-    sockets: [UdpSocket; 2],
-    stop: &dyn Fn() -> bool,
-) -> Result<SocketBaseline, SocketBaselineError> {
-    let load = checked_load(settings)?;
-    let ends = Datagrams::between(load, sockets).map_err(|source| settings.refused(source))?;
-    over(settings, load, ends, stop)
 }
 
 fn checked_load(settings: &Settings) -> Result<Load, SocketBaselineError> {
@@ -124,7 +110,7 @@ fn over<E: SocketEnd>(
         return Err(SocketBaselineError::Stopped);
     }
     let ((received, receiver), (sent, conditions)) = (received?, sent?);
-    Ok(SocketBaseline::new(settings, load, sent, received, receiver, conditions))
+    Ok(SocketBaseline::new(settings, load, sent, received, Some(receiver), conditions))
 }
 
 /// Result of a thread.

@@ -1,6 +1,7 @@
 //! `lanecast perf`: the measuring tools, with the letters and lines of the source documents.
 
 mod arguments;
+mod bare;
 mod context;
 mod fanout;
 mod files;
@@ -30,6 +31,7 @@ mod transport_name;
 mod transports;
 mod um;
 
+pub(crate) use bare::BareArgs;
 pub(crate) use context::ContextArgs;
 pub(crate) use fanout::FanoutArgs;
 pub(crate) use floor::FloorArgs;
@@ -87,6 +89,9 @@ pub(crate) enum PerfCommand {
     /// Run the JGroups document's matrix of members and sizes, and show the figures beside the
     /// document's
     GroupReport(GroupReportArgs),
+    /// One end of lat-report's round trips over bare sockets
+    #[command(hide = true)]
+    Bare(BareArgs),
 }
 
 /// Runs a command; `stop` ends it early.
@@ -109,6 +114,7 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
         PerfCommand::Rings(arguments) => rings::run(arguments, stop),
         PerfCommand::Fanout(arguments) => fanout::run(arguments, stop),
         PerfCommand::Group(arguments) => group::run(arguments, stop),
+        PerfCommand::Bare(arguments) => bare::run(arguments),
         PerfCommand::GroupReport(arguments) => group::run_series(arguments, stop),
     }
 }

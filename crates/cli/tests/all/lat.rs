@@ -1,6 +1,6 @@
 //! `lanecast perf lat-report`: real series, as short as they go.
 
-use crate::run::{Stage, children, wait_for};
+use crate::run::{Run, Stage, children, wait_for};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
@@ -21,6 +21,9 @@ fn every_transport_is_measured_beside_bare_sockets_and_the_document() {
     }
     let lines = lines(&std::fs::read_to_string(stage.path("lat.jsonl")).unwrap());
     let of = |kind: &'static str| lines.iter().filter(move |line| line["kind"] == kind);
+    for line in of("baseline") {
+        assert!(line["cpus"]["ran_on"].is_u64() && line["receiver"]["cpus"]["ran_on"].is_u64());
+    }
     // With two CPUs, threads that spin leave none to a store.
     let kept = of("ping").filter(|line| line["persistence"].is_object()).count();
     assert!([2, 4].contains(&kept), "{kept}");
@@ -62,6 +65,79 @@ fn another_load_has_no_figures_of_the_document() {
         assert_eq!((&line["repetitions"], &line["size"]), (&2.into(), &100.into()));
         assert_eq!(line["reference"].as_array().map(Vec::len), Some(0));
     }
+}
+
+/// The words of a child of the report that is an end of round trips, and its process.
+fn end_of(report: &Run, what: &str) -> (Vec<String>, u32) {
+    wait_for(what, || {
+        children(report.pid()).into_iter().find_map(|pid| {
+            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+            let words: Vec<_> = words.split('\0').map(str::to_owned).collect();
+            words.get(1..).is_some_and(|it| it.join(" ").starts_with(what)).then_some((words, pid))
+        })
+    })
+}
+
+/// The value after an option.
+fn value_of(words: &[String], option: &str) -> String {
+    let at = words.iter().position(|it| it == option);
+    at.and_then(|at| words.get(at + 1)).unwrap_or_else(|| panic!("{option}: {words:?}")).clone()
+}
+
+/// A line of `/proc/PID/status`.
+fn status_of(pid: u32, name: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    value.strip_prefix(':').map(|it| it.trim().to_owned())
+}
+
+/// Bare sockets and transports compare only if their processes are scheduled alike.
+#[test]
+fn bare_sockets_are_measured_by_processes_like_those_of_the_transports() {
+    let stage = Stage::new();
+    let start = |options: &str| {
+        let common = "--transports tcp --wait park --no-store --io sockets -n 9999999 -r 1000";
+        stage.start(&format!("perf lat-report {common} {options}"))
+    };
+    let (bare, transport) = (start(""), start("--no-floor"));
+    let ends = [("ping", "-A"), ("pong", "-a")];
+    for (role, cpu) in ends {
+        let (words, pid) = end_of(&bare, &format!("perf bare {role}"));
+        let (others, _) = end_of(&transport, &format!("perf {role}"));
+        assert_eq!(value_of(&words, "-a"), value_of(&others, cpu), "{words:?} {others:?}");
+        assert_eq!(value_of(&words, "--wait"), value_of(&others, "--wait"));
+        for words in [&words, &others] {
+            assert!(words.iter().any(|it| it == "--own-session"), "{words:?}");
+        }
+        wait_for("a session and a CPU of its own", || {
+            let session = status_of(pid, "NSsid")?.split_whitespace().next()?.to_owned();
+            let is_pinned = status_of(pid, "Cpus_allowed_list")? == value_of(&words, "-a");
+            (session == pid.to_string() && is_pinned).then_some(())
+        });
+    }
+    for report in [bare, transport] {
+        report.signal("INT");
+        assert_eq!(report.finish().code, Some(1));
+    }
+}
+
+#[test]
+fn bare_datagrams_between_namespaces_are_sent_by_a_process_in_each() {
+    if !lanecast_system_tests::possible() {
+        return;
+    }
+    let stage = Stage::new();
+    let options = "--transports ru --wait park --io xdp -n 9999999 -r 1000";
+    let report = stage.start(&format!("perf lat-report {options}"));
+    let network = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).unwrap();
+    let [(ping, near), (pong, far)] =
+        ["ping", "pong"].map(|role| end_of(&report, &format!("perf bare {role}")));
+    assert_eq!(value_of(&ping, "--address"), "10.77.0.1");
+    assert_eq!(value_of(&pong, "--address"), "10.77.0.2");
+    let networks = [report.pid(), near, far].map(network);
+    assert!(networks[0] != networks[1] && networks[0] != networks[2] && networks[1] != networks[2]);
+    report.signal("INT");
+    assert_eq!(report.finish().code, Some(1));
 }
 
 #[test]

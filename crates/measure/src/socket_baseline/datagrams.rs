@@ -9,8 +9,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
-/// Multicast groups of both directions, with site-local scope.
-const GROUPS: [Ipv4Addr; 2] = [Ipv4Addr::new(239, 255, 76, 1), Ipv4Addr::new(239, 255, 76, 2)];
+/// Multicast groups of both directions, with site-local scope: there and back.
+pub(super) const GROUPS: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(239, 255, 76, 1), Ipv4Addr::new(239, 255, 76, 2)];
 /// Approximate overhead of the system for each queued datagram, in bytes.
 const BESIDE: usize = 1024;
 
@@ -29,28 +30,30 @@ pub(super) struct Datagrams {
 impl Datagrams {
     /// Two sockets that send to each other.
     pub(super) fn pair(load: Load) -> io::Result<(Self, Self)> {
-        Self::between(load, [open(Ipv4Addr::LOCALHOST)?, open(Ipv4Addr::LOCALHOST)?])
+        let [near, far] = [open(Ipv4Addr::LOCALHOST)?, open(Ipv4Addr::LOCALHOST)?];
+        let addresses = [near.local_address()?, far.local_address()?];
+        Ok((Self::between(load, near, addresses[1])?, Self::between(load, far, addresses[0])?))
     }
 
-    /// The same with sockets that are bound already.
-    pub(super) fn between(load: Load, [near, far]: [UdpSocket; 2]) -> io::Result<(Self, Self)> {
-        near.connect(far.local_address()?)?;
-        far.connect(near.local_address()?)?;
-        Ok((Self::new(load, near, None)?, Self::new(load, far, None)?))
+    /// An end whose `socket` sends to that at `other`, and receives from it.
+    pub(super) fn between(load: Load, socket: UdpSocket, other: SocketAddr) -> io::Result<Self> {
+        socket.connect(other)?;
+        Self::new(load, socket, None)
     }
 
     /// Each sends to a group that only the other one has joined.
     pub(super) fn groups(load: Load) -> io::Result<(Self, Self)> {
-        let loopback = loopback()?;
-        let [there, back] = GROUPS.map(|group| member(group, &loopback));
+        let [there, back] = GROUPS.map(member);
         let ((there, to_far), (back, to_near)) = (there?, back?);
-        let out = |to| {
-            let socket = open(Ipv4Addr::LOCALHOST)?;
-            socket.send_multicast_by(&loopback, 0)?;
-            socket.connect(to).map(|()| socket)
-        };
-        let (near, far) = (out(to_far)?, out(to_near)?);
-        Ok((Self::new(load, near, Some(back))?, Self::new(load, far, Some(there))?))
+        Ok((Self::from_group(load, back, to_far)?, Self::from_group(load, there, to_near)?))
+    }
+
+    /// An end that receives by `member`, and sends to the group of the other end.
+    pub(super) fn from_group(load: Load, member: UdpSocket, other: SocketAddr) -> io::Result<Self> {
+        let out = open(Ipv4Addr::LOCALHOST)?;
+        out.send_multicast_by(&loopback()?, 0)?;
+        out.connect(other)?;
+        Self::new(load, out, Some(member))
     }
 
     fn new(load: Load, out: UdpSocket, group: Option<UdpSocket>) -> io::Result<Self> {
@@ -117,15 +120,16 @@ impl SocketEnd for Datagrams {
     }
 }
 
-fn open(address: Ipv4Addr) -> io::Result<UdpSocket> {
+/// A socket at a free port of `address`.
+pub(super) fn open(address: Ipv4Addr) -> io::Result<UdpSocket> {
     let local = SocketAddr::from((address, 0));
     UdpSocket::open(&UdpOptions { local, ..UdpOptions::default() })
 }
 
 /// A socket that has joined `group`, and its address.
-fn member(group: Ipv4Addr, interface: &Interface) -> io::Result<(UdpSocket, SocketAddr)> {
+pub(super) fn member(group: Ipv4Addr) -> io::Result<(UdpSocket, SocketAddr)> {
     let socket = open(group)?;
-    socket.join(IpAddr::V4(group), interface)?;
+    socket.join(IpAddr::V4(group), &loopback()?)?;
     let address = socket.local_address()?;
     Ok((socket, address))
 }

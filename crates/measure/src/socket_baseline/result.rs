@@ -35,8 +35,8 @@ pub struct SocketBaseline {
     pub latency: Option<Latency>,
     /// Delay of sending behind the schedule, of round trips.
     pub lateness: Option<Distribution>,
-    /// The conditions of the thread that received.
-    pub receiver: Conditions,
+    /// The conditions of the thread that received; none if that was another process.
+    pub receiver: Option<Conditions>,
     /// The conditions of the thread that sent.
     #[serde(flatten)]
     pub conditions: Conditions,
@@ -69,7 +69,7 @@ impl SocketBaseline {
         load: Load,
         sent: Sent,
         arrived: Received,
-        receiver: Conditions,
+        receiver: Option<Conditions>,
         conditions: Conditions,
     ) -> Self {
         let case = settings.case;

@@ -54,6 +54,9 @@ pub enum SocketBaselineError {
         /// The length asked for.
         size: usize,
     },
+    /// The other end has no address, and this one needs it.
+    #[error("the other end of {0} has told no address")]
+    NoAddress(SocketKind),
     /// No rate or no messages.
     #[error("-r 0 and -n 0 are no schedule: take 1 or more")]
     Nothing,
@@ -76,9 +79,9 @@ pub enum SocketBaselineError {
     Stopped,
 }
 
-/// Progress of the case, shared by both threads.
+/// Progress of the case, shared by its threads.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub struct Progress {
     /// Messages received or known to be lost. A count only: no data is published through it, so
     /// `Relaxed` suffices.
     pub(super) accounted: AtomicU64,
@@ -89,6 +92,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Ends the case.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.is_off.load(Ordering::Relaxed) || self.is_stopped.load(Ordering::Relaxed)
     }

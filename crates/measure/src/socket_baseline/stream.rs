@@ -5,7 +5,7 @@ use super::packing::Load;
 use lanecast_os::event::wait_readable;
 use lanecast_os::tcp::{self, TcpOptions};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -27,10 +27,20 @@ pub(super) struct Stream {
 impl Stream {
     /// Both ends of a connection.
     pub(super) fn pair(load: Load) -> io::Result<(Self, Self)> {
-        let listener = tcp::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 1)?;
+        let listener = listen(Ipv4Addr::LOCALHOST)?;
         let near = tcp::connect(None, listener.local_addr()?)?;
-        let far = accepted(&listener)?;
-        Ok((Self::new(load, near)?, Self::new(load, far)?))
+        Ok((Self::new(load, near)?, Self::accepted(load, &listener)?))
+    }
+
+    /// The end that has called the listener at `address`.
+    pub(super) fn calling(load: Load, address: SocketAddr) -> io::Result<Self> {
+        let stream = tcp::connect(None, address)?;
+        Self::new(load, stream)
+    }
+
+    /// The end of the one connection that the listener is to accept.
+    pub(super) fn accepted(load: Load, listener: &TcpListener) -> io::Result<Self> {
+        Self::new(load, accepted(listener)?)
     }
 
     fn new(load: Load, stream: TcpStream) -> io::Result<Self> {
@@ -44,7 +54,12 @@ impl Stream {
     }
 }
 
-fn accepted(listener: &std::net::TcpListener) -> io::Result<TcpStream> {
+/// A listener at a free port of `address`.
+pub(super) fn listen(address: Ipv4Addr) -> io::Result<TcpListener> {
+    tcp::listen(SocketAddr::from((address, 0)), 1)
+}
+
+fn accepted(listener: &TcpListener) -> io::Result<TcpStream> {
     let start = Instant::now();
     loop {
         match listener.accept() {

@@ -3,6 +3,7 @@ use crate::pinning::{PinChoice, Pinning};
 use crate::priority::PriorityChange;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
+use std::net::Ipv4Addr;
 
 fn settings(case: Case) -> Settings {
     let anywhere = Pinning { cpu: None, choice: PinChoice::None };
@@ -86,4 +87,40 @@ fn a_raised_flag_ends_it() {
         let error = run(&endless, &|| true).unwrap_err();
         assert!(matches!(error, SocketBaselineError::Stopped), "{case}: {error}");
     }
+}
+
+#[test]
+fn two_sides_that_know_each_others_addresses_exchange_every_message() {
+    for socket in SocketKind::ALL {
+        for wait in [WaitStrategy::BusySpin, WaitStrategy::Park] {
+            let settings = settings(Case::round_trip(socket, wait));
+            let open = |role| Side::open(&settings, role, Ipv4Addr::LOCALHOST).unwrap();
+            let (ping, pong) = (open(Role::Ping), open(Role::Pong));
+            let (near, far) = (ping.address().unwrap(), pong.address().unwrap());
+            assert_eq!(near.is_some(), socket != SocketKind::Tcp);
+            let progress = Progress::default();
+            let (result, conditions) = std::thread::scope(|scope| {
+                let answering = scope.spawn(|| pong.pong(&settings, near, &progress));
+                let result = ping.ping(&settings, far, &Progress::default());
+                progress.stop();
+                (result.unwrap(), joined(answering).unwrap())
+            });
+            assert_eq!((result.sent, result.received, result.lost), (40, 40, 0), "{socket}");
+            assert!(result.receiver.is_none());
+            assert_eq!(conditions.transport, result.conditions.transport);
+        }
+    }
+}
+
+#[test]
+fn a_side_that_is_stopped_or_told_no_address_says_so() {
+    let settings = settings(Case::round_trip(SocketKind::Udp, WaitStrategy::BusySpin));
+    let open = || Side::open(&settings, Role::Ping, Ipv4Addr::LOCALHOST).unwrap();
+    let error = open().ping(&settings, None, &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains("has told no address"), "{error}");
+    let (side, progress) = (open(), Progress::default());
+    let own = side.address().unwrap();
+    progress.stop();
+    let error = side.ping(&settings, own, &progress).unwrap_err();
+    assert!(matches!(error, SocketBaselineError::Stopped), "{error}");
 }

@@ -27,7 +27,8 @@ const OVERHEAD: Duration = Duration::from_secs(1);
 #[command(
     after_help = "Runs perf ping and perf pong over each transport, with the document's load \
     (24 bytes, 50000 a second, 500000 messages, warm-up 5,5) and its spinning threads, then with \
-    threads that sleep; target the same load, round trips over bare sockets (see perf floor). \
+    threads that sleep; before them the same load, round trips over bare sockets (see perf \
+    floor), by processes with the same CPUs and priority. \
     The whole series takes about six minutes, --quick one and a half.\n\
     Over shared memory the same follows with a store that keeps the messages, source-paced (SPP) \
     and receiver-paced (RPP): the store is beside the path, so the rows show what it costs. \

@@ -1,7 +1,7 @@
 //! `lanecast perf lat-report`: the UM latency document's streaming tests, over every transport.
 //!
-//! This process starts the measured ones, one pair at a time, and waits for their lines; between
-//! two pairs it measures the floor of bare sockets itself, under the same load. Paths with kernel
+//! This process starts the measured ones, one pair at a time, and waits for their lines. Bare
+//! sockets, the floor under the same load, are measured by such pairs, too. Paths with kernel
 //! bypass need two networks: they are measured between two namespaces, which it makes and removes.
 
 mod arguments;
@@ -25,9 +25,9 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     arguments.check()?;
     let cpus = Placement::cpus(&arguments.cpus)?;
     let files = Files::open(&arguments.output(), Times::Several)?;
-    let raise = PriorityChange::by(PriorityRequest::Auto);
+    PriorityChange::by(PriorityRequest::Auto);
     let (mut runs, mut record) = (arguments.runs(cpus.len()), Record::default());
-    let mut runner = Runner::new(Head::now(), arguments, cpus, raise)?;
+    let mut runner = Runner::new(Head::now(), arguments, cpus)?;
     if runs.iter().any(LatRun::is_over_veth)
         && let Err(error) = runner.build_network()
     {

@@ -1,25 +1,24 @@
-//! Runs one turn: bare sockets here, or a ping and a pong as processes of their own, in this host's
-//! network or in two namespaces.
+//! Runs one turn: a ping and a pong as processes of their own, over bare sockets or a transport, in
+//! this host's network or in two namespaces.
 
 use super::arguments::LatArgs;
 use super::lat_run::{LatRun, Target, VethPath};
 use crate::child::{ChildProcess, Deadline};
 use crate::output::warn;
+use crate::perf::bare::Address;
 use crate::perf::namespaces::{INTERFACE, Network, address};
 use crate::perf::store_process::{StoreArguments, StoreProcess};
 use crate::perf::transport_name::TransportName;
 use crate::temp_domain::TempDomain;
 use anyhow::{Context as _, bail};
 use lanecast_base::WaitStrategy;
-use lanecast_base::clock::Clock;
 use lanecast_measure::persistent::PersistMode;
 use lanecast_measure::ping::Reference;
 use lanecast_measure::smx::Skipped;
-use lanecast_measure::socket_baseline::{self, Case, Settings, SocketKind};
-use lanecast_measure::{Head, Kind, Pinning, PriorityChange};
-use lanecast_os::udp::{UdpOptions, UdpSocket};
+use lanecast_measure::socket_baseline::{Role, SocketKind};
+use lanecast_measure::{Head, Kind};
 use serde_json::Value;
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 /// Constant part of a run's limit, added to its expected time.
@@ -59,7 +58,6 @@ pub(super) struct Runner<'a> {
     arguments: &'a LatArgs,
     /// The ping's, the pong's, and the ping's second one; at least one.
     cpus: Vec<usize>,
-    raise: PriorityChange,
     /// Two namespaces, once they are built.
     network: Option<Network>,
 }
@@ -69,13 +67,12 @@ impl<'a> Runner<'a> {
         head: Head,
         arguments: &'a LatArgs,
         cpus: Vec<usize>,
-        raise: PriorityChange,
     ) -> anyhow::Result<Self> {
         if cpus.is_empty() {
             bail!("this process may use no CPU of its choice");
         }
         let domain = TempDomain::build("lat")?;
-        Ok(Self { head, domain, arguments, cpus, raise, network: None })
+        Ok(Self { head, domain, arguments, cpus, network: None })
     }
 
     /// Makes the two namespaces of runs over veth.
@@ -104,9 +101,12 @@ impl<'a> Runner<'a> {
             bail!("two threads that spin need two CPUs");
         }
         let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
+        let (deadline, wait) = (Deadline { until, stop }, lat_run.wait);
         let (transport, mode, veth) = match lat_run.target {
-            Target::Bare(socket) => return self.bare(socket, lat_run.wait, stop),
-            Target::Veth(VethPath::Bare) => return self.bare_over_veth(lat_run.wait, stop),
+            Target::Bare(socket) => return self.bare(socket, false, wait, &deadline),
+            Target::Veth(VethPath::Bare) => {
+                return self.bare(SocketKind::Udp, true, wait, &deadline);
+            }
             Target::Transport(transport) => (transport, None, None),
             Target::StoreBacked(transport, mode) => (transport, Some(mode), None),
             Target::Veth(path @ (VethPath::Sockets(it) | VethPath::Xdp(it))) => {
@@ -114,8 +114,7 @@ impl<'a> Runner<'a> {
             }
         };
         let carried = CarriedRun { transport, mode, veth };
-        let deadline = Deadline { until, stop };
-        let (lines, said) = self.carried(carried, lat_run.wait, repetition, &deadline)?;
+        let (lines, said) = self.carried(carried, wait, repetition, &deadline)?;
         for line in said.lines().filter(|line| !line.is_empty()) {
             warn(&format!("{lat_run}: {}", line.trim_start_matches("lanecast: ")));
         }
@@ -131,55 +130,64 @@ impl<'a> Runner<'a> {
         *self.cpus.get(1).unwrap_or(&self.cpus[0])
     }
 
+    /// Round trips over bare sockets, between two processes as those of a ping and a pong: of this
+    /// host's network, or datagrams between the two namespaces.
     fn bare(
         &self,
         socket: SocketKind,
+        is_over_veth: bool,
         wait: WaitStrategy,
-        stop: &dyn Fn() -> bool,
+        deadline: &Deadline<'_>,
     ) -> anyhow::Result<Vec<Measured>> {
-        let result = socket_baseline::run(&self.bare_settings(socket, wait)?, stop)?;
-        Ok(vec![(self.head.line(Kind::Baseline, &result)?, result.is_complete())])
-    }
-
-    /// Datagrams over bare sockets of the two namespaces.
-    fn bare_over_veth(
-        &self,
-        wait: WaitStrategy,
-        stop: &dyn Fn() -> bool,
-    ) -> anyhow::Result<Vec<Measured>> {
-        let network = self.network()?;
-        let open = |member| {
-            let local = SocketAddr::from((address(member), 0));
-            let options = UdpOptions { local, ..UdpOptions::default() };
-            network.inside(member, || Ok(UdpSocket::open(&options)?))
+        let start = |role: Role, name, member: usize| {
+            let enter = if is_over_veth { self.network()?.enter(member) } else { Vec::new() };
+            let at = if is_over_veth { address(member) } else { Ipv4Addr::LOCALHOST };
+            ChildProcess::start_told(name, &enter, &self.bare_words(role, socket, wait, at))
         };
-        let [near, far] = MEMBERS.map(open);
-        let settings = self.bare_settings(SocketKind::Udp, wait)?;
-        let result = socket_baseline::run_between(&settings, [near?, far?], stop)?;
-        let mut line: Value = serde_json::from_str(&self.head.line(Kind::Baseline, &result)?)?;
-        line["namespaces"] = true.into();
-        Ok(vec![(line.to_string(), result.is_complete())])
+        let [near, far] = MEMBERS;
+        let mut pong = start(Role::Pong, "bare pong", far)?;
+        let mut ping = start(Role::Ping, "bare ping", near)?;
+        let addresses: [Address; 2] = [ping.read(deadline)?, pong.read(deadline)?];
+        pong.tell(&addresses[0])?;
+        ping.tell(&addresses[1])?;
+        let mut line: Value = ping.read(deadline)?;
+        pong.end_input();
+        line["receiver"] = pong.read(deadline)?;
+        for actor in [ping, pong] {
+            actor.finish(deadline)?;
+        }
+        line["command"] = self.head.command.clone().into();
+        if is_over_veth {
+            line["namespaces"] = true.into();
+        }
+        Ok(vec![(line.to_string(), line["lost"] == 0)])
     }
 
     fn network(&self) -> anyhow::Result<&Network> {
         self.network.as_ref().context("there are no namespaces")
     }
 
-    fn bare_settings(&self, socket: SocketKind, wait: WaitStrategy) -> anyhow::Result<Settings> {
-        let place = |cpu: usize| Pinning::on_this_host(i64::try_from(cpu).ok(), 0);
-        Ok(Settings {
-            case: Case::round_trip(socket, wait),
-            size: self.arguments.size,
-            rate: self.arguments.rate,
-            messages: self.arguments.messages(),
-            warmup: BARE_WARM_UP.min(self.arguments.messages()),
-            time: Duration::ZERO,
-            datagram_bytes: 0,
-            sender: place(self.cpus[0])?,
-            receiver: place(self.pong_cpu())?,
-            raise: self.raise,
-            clock: Clock::host(),
-        })
+    fn bare_words(
+        &self,
+        role: Role,
+        socket: SocketKind,
+        wait: WaitStrategy,
+        at: Ipv4Addr,
+    ) -> Vec<String> {
+        let arguments = self.arguments;
+        let cpu = if role == Role::Ping { self.cpus[0] } else { self.pong_cpu() };
+        let warmup = BARE_WARM_UP.min(arguments.messages());
+        let words = format!(
+            "perf bare {} --own-session --socket {} --wait {} --address {at} -a {cpu} -m {} -n {} \
+             -r {} -w {warmup}",
+            role.name(),
+            socket.name(),
+            wait.name(),
+            arguments.size,
+            arguments.messages(),
+            arguments.rate
+        );
+        words.split_whitespace().map(str::to_owned).collect()
     }
 
     /// The lines of a ping and its pong, and what both wrote to standard error.
