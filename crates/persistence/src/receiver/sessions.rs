@@ -9,17 +9,28 @@ use lanecast_wire::store::Ballot;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Most sessions that go on without this receiver whose ends are waited for.
+/// Most sessions that go on without this receiver whose ends are waited for; and most of those that
+/// no store keeps whose last messages are remembered.
 const CUT_OFF_MAX: usize = 16_384;
+
+/// A session whose messages no store keeps.
+#[derive(Clone, Copy, Debug)]
+struct Unkept {
+    /// Number after its last message.
+    next: u64,
+    /// It goes on without this receiver since then, in the order of these; its end may never be
+    /// told.
+    cut_off: Option<u64>,
+}
 
 /// The sessions of a topic.
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
     /// Streams by the sessions that their publishers use now.
     streams: BTreeMap<u64, u64>,
-    /// Sessions of publishers whose messages no store keeps, each with the number after its last
-    /// message.
-    unkept: BTreeMap<u64, u64>,
+    unkept: BTreeMap<u64, Unkept>,
+    /// Number of times that one of these went on without this receiver.
+    unkept_cuts: u64,
     pub(super) strays: Strays,
     /// Sessions that went on without this receiver, as far as it knows: those that stores keep, or
     /// may keep. With each its stream's next sequence when stores told its end.
@@ -31,6 +42,7 @@ impl Sessions {
         Self {
             streams: BTreeMap::new(),
             unkept: BTreeMap::new(),
+            unkept_cuts: 0,
             strays: Strays::new(bytes_max),
             cut_off: BTreeMap::new(),
         }
@@ -65,7 +77,7 @@ impl Sessions {
         let Some(stray) = self.strays.take(session) else { return };
         self.cut_off.remove(&session);
         if !stray.has_left() {
-            self.unkept.insert(session, stray.next());
+            self.unkept.insert(session, Unkept { next: stray.next(), cut_off: None });
         }
         stray.deliver(session, out);
     }
@@ -79,10 +91,10 @@ impl Sessions {
         token: u64,
         out: &mut dyn ReceiverOutlet,
     ) -> bool {
-        if let Some(next) = self.unkept.get_mut(&session) {
+        if let Some(unkept) = self.unkept.get_mut(&session) {
             // The subscription was made anew, and nothing told what came in between.
-            tell_lost(session, *next..number, out);
-            *next = number + 1;
+            tell_lost(session, unkept.next..number, out);
+            *unkept = Unkept { next: number + 1, cut_off: None };
             out.event(ReceiverEvent::Unkept { session, number, bytes: body });
             return false;
         }
@@ -103,7 +115,7 @@ impl Sessions {
         if self.streams.contains_key(&session) {
             return false;
         }
-        if let Some(next) = self.unkept.get_mut(&session) {
+        if let Some(Unkept { next, .. }) = self.unkept.get_mut(&session) {
             tell_lost(session, *next..numbers.end, out);
             *next = numbers.end.max(*next);
             return false;
@@ -125,18 +137,33 @@ impl Sessions {
 
     /// A session goes on without this receiver, or ends.
     pub(super) fn on_cut_off(&mut self, session: u64) {
-        // One that no store has named yet may become a stream's.
-        if self.unkept.contains_key(&session) {
-            return;
+        if let Some(unkept) = self.unkept.get_mut(&session) {
+            self.unkept_cuts += 1;
+            unkept.cut_off = Some(self.unkept_cuts);
+            return self.forget_unkept();
         }
+        // One that no store has named yet may become a stream's.
         if self.cut_off.len() >= CUT_OFF_MAX {
             self.cut_off.retain(|session, _| self.streams.contains_key(session));
         }
         self.cut_off.entry(session).or_default();
     }
 
+    /// Forgets sessions that no store keeps and that went on without this receiver, first those that
+    /// did so first: one that comes back is asked for again, and what it missed is not told.
+    fn forget_unkept(&mut self) {
+        let cut_off = self.unkept.iter().filter_map(|(session, it)| Some((it.cut_off?, *session)));
+        let first = if cut_off.clone().count() > CUT_OFF_MAX { cut_off.min() } else { None };
+        if let Some((_, session)) = first {
+            self.unkept.remove(&session);
+        }
+    }
+
     /// This receiver has a part in a session, again or for the first time.
     pub(super) fn on_joined(&mut self, session: u64) {
+        if let Some(unkept) = self.unkept.get_mut(&session) {
+            unkept.cut_off = None;
+        }
         self.cut_off.remove(&session);
     }
 
@@ -181,4 +208,48 @@ fn on_stray(
         tell_lost(session, numbers, out);
     }
     pushed == Pushed::New
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outlet::ReceiverOutlet;
+    use lanecast_wire::store::StoreFrame;
+
+    #[derive(Default)]
+    struct Events(Vec<String>);
+
+    impl ReceiverOutlet for Events {
+        fn request(&mut self, _: usize, _: u64, _: &StoreFrame<'_>) {}
+        fn event(&mut self, event: ReceiverEvent<'_>) {
+            self.0.push(format!("{event:?}"));
+        }
+    }
+
+    /// Sessions of publishers without stores: each hands out one message.
+    fn hand_out(sessions: &mut Sessions, which: Range<u64>, out: &mut Events) {
+        for session in which {
+            sessions.on_live((session, 0), b"body", 1, out);
+            sessions.deliver(session, out);
+        }
+    }
+
+    #[test]
+    fn sessions_without_stores_that_were_cut_off_are_forgotten_when_they_are_many() {
+        let (mut sessions, mut out) = (Sessions::new(1 << 20), Events::default());
+        let many = CUT_OFF_MAX as u64 + 10;
+        hand_out(&mut sessions, 0..many, &mut out);
+        (0..many).for_each(|session| sessions.on_cut_off(session));
+        assert_eq!(sessions.unkept.len(), CUT_OFF_MAX);
+        // The last ones are known still, and what they have sent meanwhile is told to be lost.
+        out.0.clear();
+        sessions.on_joined(many - 1);
+        sessions.on_live((many - 1, 3), b"body", 1, &mut out);
+        assert!(out.0[0].contains("first: 1, count: 2"), "{:?}", out.0);
+        // One that has come back is no longer among them, and ends as any other.
+        sessions.on_cut_off(many);
+        assert_eq!(sessions.unkept.values().filter(|it| it.cut_off.is_none()).count(), 1);
+        sessions.on_left(many - 1);
+        assert_eq!(sessions.unkept.len(), CUT_OFF_MAX - 1);
+    }
 }
