@@ -21,6 +21,7 @@ use lanecast_wire::store::{
 const GAP_QUESTIONS: u64 = 10;
 /// The same as long as a store has not seen the publisher leave: it may have been cut off from it.
 const GAP_QUESTIONS_MAX: u64 = 100;
+
 /// One stream.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
@@ -109,11 +110,11 @@ impl Incoming {
         if self.has_ended {
             return;
         }
-        let Some(log) = self.offers.latest().map(|best| best.state.log) else { return };
-        let end = |offer: &StoreOffer| {
-            let has_come = offer.state.log == log && offer.until < STORE_NUMBER_MAX;
-            has_come.then_some(offer.until)
-        };
+        let Some(latest) = self.offers.latest() else { return };
+        let latest = FollowedLog::new(&latest.state.runs, false);
+        // Stores may never begin the latest run, whose publisher has ended: their part of it counts.
+        let shared = |offer: &StoreOffer| offer.until.min(latest.shared(&offer.state));
+        let end = |offer: &StoreOffer| (offer.until < STORE_NUMBER_MAX).then(|| shared(offer));
         let Some(members) = self.offers.members() else { return };
         let has_end = |name: &str, incarnation| {
             self.offers.of_member(stores, name, incarnation).and_then(end).is_some()

@@ -2,18 +2,34 @@
 
 use crate::edges::{NOW, SESSION};
 use crate::parts::Outlet;
-use lanecast_persistence::{GroupRule, Receiver, ReceiverEnd, ReceiverSettings, StoreGroups};
+use lanecast_persistence::{
+    GroupRule, Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart, StoreGroups,
+};
 use lanecast_wire::store::{Ballot, Members, Run, StoreFrame, StoreOffer, StoreState};
 
 /// Three stores answer the next question: they have messages up to `next` of runs that begin at
 /// these sequences, each on a session of its own, and the time of the end came behind all of them.
 fn offer(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out: &mut Outlet) {
+    offer_each(receiver, [(starts, next); 3], now, out);
+}
+
+/// The same, each of them with other runs.
+fn offer_each(receiver: &mut Receiver, stores: [(&[u64], u64); 3], now: u64, out: &mut Outlet) {
     receiver.tick(now, out);
     let token = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
         Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
         _ => None,
     });
     let token = token.expect("a question");
+    for (store, (starts, next)) in stores.into_iter().enumerate() {
+        let frame = StoreFrame::Offer(offer_of(token, starts, next));
+        receiver.on_frame(store, 7, &frame, now, out);
+        let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
+        receiver.on_frame(store, 0, &streams, now, out);
+    }
+}
+
+fn offer_of(token: u64, starts: &[u64], next: u64) -> StoreOffer {
     let run = |(number, start): (u64, &u64)| {
         let ballot = Ballot { epoch: 3 + number, session: SESSION + number };
         Run { ballot, start: *start }
@@ -33,7 +49,7 @@ fn offer(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out: &mut
     };
     let (is_live, has_left, is_expired) = (true, false, false);
     let (consumption, life, number, since, until) = (None, 0, 0, 0, next);
-    let offer = StoreOffer {
+    StoreOffer {
         token,
         is_live,
         has_left,
@@ -44,11 +60,6 @@ fn offer(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out: &mut
         since,
         until,
         state,
-    };
-    for store in 0..3 {
-        receiver.on_frame(store, 7, &StoreFrame::Offer(offer.clone()), now, out);
-        let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
-        receiver.on_frame(store, 0, &streams, now, out);
     }
 }
 
@@ -57,8 +68,13 @@ fn ends(out: &Outlet) -> Vec<&String> {
 }
 
 fn ending() -> (Receiver, u64) {
+    ending_from(ReceiverStart::Oldest)
+}
+
+fn ending_from(start: ReceiverStart) -> (Receiver, u64) {
     let stores = StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups");
-    let settings = ReceiverSettings { end: ReceiverEnd::Time(1), ..ReceiverSettings::new(stores) };
+    let end = ReceiverEnd::Time(1);
+    let settings = ReceiverSettings { start, end, ..ReceiverSettings::new(stores) };
     let retry = settings.retry;
     (Receiver::new(settings, 1, NOW), retry)
 }
@@ -89,4 +105,19 @@ fn a_range_of_time_has_an_earlier_end_if_a_later_run_begins_in_front_of_it() {
     assert!(ends(&out).is_empty(), "{:?}", out.receiver_events);
     (1..3).for_each(|round| offer(&mut receiver, &[0, 4], 4, NOW + round * retry, &mut out));
     assert_eq!(ends(&out), ["Ended { source: 7, next: 4 }"], "{:?}", out.receiver_events);
+}
+
+/// Its publisher has ended while it began the later run, so that the other stores stay with the one
+/// before.
+#[test]
+fn a_range_of_time_ends_where_one_store_alone_has_begun_a_later_run() {
+    let (mut receiver, retry) = ending_from(ReceiverStart::End);
+    let mut out = Outlet::default();
+    let (before, later): (&[u64], &[u64]) = (&[0], &[0, 6]);
+    for round in 0..3 {
+        let stores = [(later, 6), (before, 6), (before, 5)];
+        offer_each(&mut receiver, stores, NOW + round * retry, &mut out);
+    }
+    assert_eq!(ends(&out), ["Ended { source: 7, next: 6 }"], "{:?}", out.receiver_events);
+    assert!(receiver.has_ended());
 }
