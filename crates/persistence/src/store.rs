@@ -138,11 +138,6 @@ impl Store {
         Ok(())
     }
 
-    /// After the replay: the store was down for so long, and could not hear of receivers.
-    pub fn resume(&mut self, downtime_ns: u64) {
-        self.streams.iter_mut().for_each(|stream| stream.receivers.shift_heard(downtime_ns));
-    }
-
     /// A stream's run has begun: its session takes the place of the one `before`.
     fn follow_session(&mut self, index: usize, before: u64) {
         if self.by_session.get(&before) == Some(&index) {
@@ -231,7 +226,7 @@ impl Store {
             let times = (*since_unix_ns, *until_unix_ns);
             let name = |source| (address.topic.to_owned(), source);
             let named = self.by_name.range(name(0)..=name(u64::MAX)).map(|(_, at)| *at);
-            let heard = self.lifetimes.heard(log);
+            let heard = self.lifetimes.heard();
             let offering = Offering { receiver: *receiver, token: *token, times, heard };
             let streams = (self.streams.as_mut_slice(), named.collect());
             return offering.answer(address, streams, self.incarnation, log, out);
@@ -358,7 +353,7 @@ impl Store {
         let stream = &mut self.streams[index];
         match frame {
             StoreFrame::Consumed(report) => {
-                let heard = self.lifetimes.heard(log);
+                let heard = self.lifetimes.heard();
                 stream.consume(report, heard, self.settings.receivers_max, log)?;
                 stream.receivers.owe(report.receiver, client);
                 self.go_on(index, now, log, out)?;
@@ -511,7 +506,7 @@ impl Store {
         log: &mut impl StoreLog,
         out: &mut dyn StoreOutlet,
     ) -> Nanos {
-        let _ = self.lifetimes.tend(&mut self.streams, log);
+        let _ = self.lifetimes.tend(&mut self.streams, now, log);
         tend_positions(&mut self.streams, self.incarnation, now, self.settings.retry, out);
         for index in 0..self.streams.len() {
             let _ = self.streams[index].void_copies(log);
@@ -525,6 +520,14 @@ impl Store {
         }
         self.on_persisted(log, out);
         now + self.settings.retry
+    }
+
+    /// The store ends in order: writes for how long receivers are away.
+    ///
+    /// # Errors
+    /// If the log has no room now. The next start knows less of these receivers then.
+    pub fn end(&mut self, now: Nanos, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        self.lifetimes.end(&mut self.streams, now, log)
     }
 
     /// Gives up the messages of a stream before `first`, for retention.

@@ -168,12 +168,10 @@ impl<T: Transport + Clone> StoreServer<T> {
             journal.cursor(start, Durability::Persisted)
         })?;
         let recovery = recovered.recovery.clone();
-        let Replica { mut machine, catalog, .. } = recovered.replica.clone();
+        let Replica { machine, catalog, .. } = recovered.replica.clone();
         let checkpointer =
             Checkpointer::start(storage, recovered, journal.pin(1), interval, HEADS_BYTES);
         let checkpointer = Some(checkpointer.map_err(StoreError::Wakeup)?);
-        // Receivers that were away while the store was down could not be heard of.
-        machine.resume(unix_ns().saturating_sub(catalog.unix_ns));
         let log = JournalLog::new(journal, catalog, checkpointer);
         let mut requests =
             transport.subscriber(&[&name::requests(name)]).map_err(StoreError::Transport)?;
@@ -549,7 +547,10 @@ impl<T: Transport + Clone> StoreServer<T> {
     ///
     /// # Errors
     /// If the disk has failed, or has no space for what is left.
-    pub fn close(self) -> Result<(), StoreError<T::Error>> {
+    pub fn close(mut self) -> Result<(), StoreError<T::Error>> {
+        let now = self.now();
+        // Without room receivers count as away for less.
+        let _ = self.machine.end(now, &mut self.log);
         self.log.close().map_err(StoreError::Disk)
     }
 }

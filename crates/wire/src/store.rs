@@ -239,16 +239,15 @@ pub struct Registered {
     /// The receiver was away for longer than registrations live: nothing is kept for it but its
     /// position, until it comes back. Not told in frames.
     pub is_expired: bool,
-    /// Time at which the store last heard of it, in nanoseconds since 1970; 0 if that is not known.
-    /// Not told in frames.
-    pub heard_unix_ns: u64,
+    /// Nanoseconds for which the store, while it was up, had not heard of it. Not told in frames.
+    pub away_ns: u64,
 }
 
 impl Registered {
     /// A receiver that holds publishers back and has come so far.
     pub const fn new(receiver: u64, consumption: Consumption) -> Self {
-        let (life, is_non_blocking, is_expired, heard_unix_ns) = (0, false, false, 0);
-        Self { receiver, consumption, life, is_non_blocking, is_expired, heard_unix_ns }
+        let (life, is_non_blocking, is_expired, away_ns) = (0, false, false, 0);
+        Self { receiver, consumption, life, is_non_blocking, is_expired, away_ns }
     }
 }
 

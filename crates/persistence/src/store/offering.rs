@@ -13,7 +13,7 @@ pub(super) struct Offering {
     /// Times from which on and up to which messages are wanted, in nanoseconds since 1970; 0 for
     /// none.
     pub(super) times: (u64, u64),
-    /// Time at which the receiver is heard of; 0 if that does not matter.
+    /// Time at which the receiver is heard of.
     pub(super) heard: u64,
 }
 

@@ -1,11 +1,15 @@
 //! Receivers that are registered with a store, and how far they have consumed a stream.
 
 use super::copying::consumed_length;
+use super::lifetimes::UP_AT_START;
 use crate::log::{LogFull, StoreLog};
 use lanecast_wire::store::{Consumption, LogRecord, ReceiverReport, Registered, Run, StoreFrame};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+
+/// Times away from which on a record tells none.
+const AWAY_UNKNOWN: u64 = 1 << 59;
 
 /// Receivers of one stream.
 #[derive(Clone, Debug, Default)]
@@ -58,15 +62,18 @@ struct Receiver {
     is_non_blocking: bool,
     /// The receiver was away for longer than registrations live.
     is_expired: bool,
-    /// Time at which it was heard of; 0 if that is not known.
-    heard_unix_ns: u64,
-    /// The same in the last record.
-    written_unix_ns: u64,
+    /// Time of [`Lifetimes`](super::lifetimes::Lifetimes) at which it was heard of.
+    heard: u64,
+    /// Nanoseconds for which it was away, as the last record says.
+    written_away: u64,
 }
 
 impl Receiver {
-    const fn new(registered: &Registered) -> Self {
-        let Registered { is_non_blocking, is_expired, heard_unix_ns, .. } = *registered;
+    /// A receiver as a record tells it at the store's start.
+    fn new(registered: &Registered) -> Self {
+        let Registered { is_non_blocking, is_expired, away_ns, .. } = *registered;
+        // Earlier builds wrote the time of day at which it was heard of.
+        let away_ns = if away_ns < AWAY_UNKNOWN { away_ns } else { 0 };
         Self {
             durable: None,
             pending: VecDeque::new(),
@@ -75,9 +82,16 @@ impl Receiver {
             owed_to: None,
             is_non_blocking,
             is_expired,
-            heard_unix_ns,
-            written_unix_ns: heard_unix_ns,
+            heard: UP_AT_START - away_ns,
+            written_away: away_ns,
         }
+    }
+
+    /// The record that tells for how long it is away; `None` without a position.
+    fn record(&self, receiver: u64, away_ns: u64, is_expired: bool) -> Option<Registered> {
+        let Self { life, is_non_blocking, .. } = *self;
+        let consumption = self.last()?;
+        Some(Registered { receiver, consumption, life, is_non_blocking, is_expired, away_ns })
     }
 
     /// Whether it holds a receiver-paced publisher back.
@@ -111,15 +125,15 @@ impl Receivers {
         self.by_id.get(&receiver).map_or(self.ended_life, |it| it.life)
     }
 
-    /// The record that a report of this time asks for: `None` if it is neither further than what is
-    /// written nor registers the receiver anew, or is one of an earlier life.
-    pub(super) fn news(&mut self, report: &Registered, unix_ns: u64) -> Option<Registered> {
-        let report = Registered { is_expired: false, heard_unix_ns: unix_ns, ..*report };
+    /// The record that a report asks for which is `heard` now: `None` if it is neither further than
+    /// what is written nor registers the receiver anew, or is one of an earlier life.
+    pub(super) fn news(&mut self, report: &Registered, heard: u64) -> Option<Registered> {
+        let report = Registered { is_expired: false, away_ns: 0, ..*report };
         let Some(known) = self.by_id.get_mut(&report.receiver) else { return Some(report) };
         if report.life < known.life {
             return None;
         }
-        (known.heard_unix_ns, known.is_heard) = (unix_ns, true);
+        (known.heard, known.is_heard) = (heard, true);
         if report.life > known.life {
             return Some(report);
         }
@@ -132,10 +146,10 @@ impl Receivers {
         }
     }
 
-    /// A receiver was heard of at this time.
-    pub(super) fn hear(&mut self, receiver: u64, unix_ns: u64) {
+    /// A receiver is `heard` of at this time.
+    pub(super) fn hear(&mut self, receiver: u64, heard: u64) {
         if let Some(it) = self.by_id.get_mut(&receiver) {
-            it.heard_unix_ns = unix_ns;
+            it.heard = heard;
         }
     }
 
@@ -149,14 +163,14 @@ impl Receivers {
         let is_further = || known.last().is_none_or(|last| consumption.is_after(&last));
         let is_news = is_later || (life == known.life && is_further());
         let is_non_blocking = if is_later { told.is_non_blocking } else { known.is_non_blocking };
-        let (is_expired, heard_unix_ns) = (false, known.heard_unix_ns);
+        let (is_expired, away_ns) = (false, known.written_away);
         is_news.then_some(Registered {
             receiver,
             consumption,
             life,
             is_non_blocking,
             is_expired,
-            heard_unix_ns,
+            away_ns,
         })
     }
 
@@ -182,38 +196,26 @@ impl Receivers {
         self.by_id.values_mut().for_each(|it| it.is_heard = false);
     }
 
-    /// The store was down for so long: nothing could be heard.
-    pub(super) fn shift_heard(&mut self, downtime_ns: u64) {
-        for it in self.by_id.values_mut().filter(|it| it.heard_unix_ns > 0) {
-            it.heard_unix_ns = it.heard_unix_ns.saturating_add(downtime_ns);
-        }
+    /// Records that are due at time `up`: of receivers that were away for longer than `lifetime`, and
+    /// of others whose time away is not what is written, by at least `step`.
+    pub(super) fn due(&self, up: u64, lifetime: u64, step: u64) -> Vec<Registered> {
+        let present = self.by_id.iter().filter(|(_, it)| !it.is_expired);
+        let record = |(receiver, it): (&u64, &Receiver)| {
+            let away = up.saturating_sub(it.heard);
+            let is_due = away > lifetime || away.abs_diff(it.written_away) >= step;
+            is_due.then(|| it.record(*receiver, away, away > lifetime)).flatten()
+        };
+        present.filter_map(record).collect()
     }
 
-    /// Records that are due by the time: of receivers that were away for longer than `lifetime`,
-    /// and of others that have not been written for an eighth of it.
-    pub(super) fn due(&mut self, unix_ns: u64, lifetime: u64) -> Vec<Registered> {
-        let mut due = Vec::new();
-        for (receiver, it) in &mut self.by_id {
-            let Some(consumption) = it.last().filter(|_| !it.is_expired) else { continue };
-            if it.heard_unix_ns == 0 {
-                it.heard_unix_ns = unix_ns;
-            }
-            let heard_unix_ns = it.heard_unix_ns;
-            let is_expired = unix_ns.saturating_sub(heard_unix_ns) > lifetime;
-            if is_expired || heard_unix_ns.saturating_sub(it.written_unix_ns) > lifetime / 8 {
-                let (receiver, is_non_blocking) = (*receiver, it.is_non_blocking);
-                let record = Registered {
-                    receiver,
-                    consumption,
-                    life: it.life,
-                    is_non_blocking,
-                    is_expired,
-                    heard_unix_ns,
-                };
-                due.push(record);
-            }
-        }
-        due
+    /// Records of all receivers whose time away has changed by at least `step`.
+    pub(super) fn changed(&self, up: u64, step: u64) -> Vec<Registered> {
+        let record = |(receiver, it): (&u64, &Receiver)| {
+            let away = up.saturating_sub(it.heard);
+            let is_due = away.abs_diff(it.written_away) >= step;
+            is_due.then(|| it.record(*receiver, away, it.is_expired)).flatten()
+        };
+        self.by_id.iter().filter_map(record).collect()
     }
 
     /// Whether a receiver was away for longer than registrations live.
@@ -224,7 +226,7 @@ impl Receivers {
     /// The receiver that was away for longest, of those that have expired.
     pub(super) fn longest_away(&self) -> Option<u64> {
         let expired = self.by_id.iter().filter(|(_, it)| it.is_expired);
-        expired.min_by_key(|(_, it)| it.heard_unix_ns).map(|(receiver, _)| *receiver)
+        expired.min_by_key(|(_, it)| it.heard).map(|(receiver, _)| *receiver)
     }
 
     /// Writes a position to the log of the stream with this number.
@@ -269,7 +271,7 @@ impl Receivers {
     fn on_written(&mut self, report: Registered, position: u64) {
         let it = self.by_id.entry(report.receiver).or_insert_with(|| Receiver::new(&report));
         (it.is_non_blocking, it.is_expired) = (report.is_non_blocking, report.is_expired);
-        it.written_unix_ns = report.heard_unix_ns;
+        it.written_away = report.away_ns;
         if report.life != it.life {
             it.life = report.life;
             // Until its new position is durable the receiver counts as one that needs everything.
@@ -330,7 +332,7 @@ impl Receivers {
                 life: it.life,
                 is_non_blocking: it.is_non_blocking,
                 is_expired: it.is_expired,
-                heard_unix_ns: it.written_unix_ns,
+                away_ns: it.written_away,
             })
         })
     }

@@ -451,7 +451,7 @@ impl Stream {
     pub(super) fn consume(
         &mut self,
         report: &Registered,
-        heard_unix_ns: u64,
+        heard: u64,
         receivers_max: usize,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
@@ -463,8 +463,11 @@ impl Stream {
             self.detach(expired, log)?;
         }
         let has_room = is_known || self.receivers.len() < receivers_max;
-        let news = self.receivers.news(report, heard_unix_ns);
-        news.filter(|_| has_room).map_or(Ok(()), |it| self.receivers.write(self.number, it, log))
+        if let Some(news) = self.receivers.news(report, heard).filter(|_| has_room) {
+            self.receivers.write(self.number, news, log)?;
+            self.receivers.hear(report.receiver, heard);
+        }
+        Ok(())
     }
 
     /// Ends a receiver's registration, if it has one.

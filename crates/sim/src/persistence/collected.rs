@@ -17,17 +17,42 @@ pub(super) const LIVES: u64 = 1_000;
 /// An event of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    Started { next: u64, is_resumed: bool },
-    Message { sequence: u64, bytes: Vec<u8> },
-    Lost { first: u64, count: u64, why: DurableLoss },
-    Left { next: u64 },
-    Discarded { first: u64, count: u64 },
-    Ended { next: u64 },
+    Started {
+        next: u64,
+        is_resumed: bool,
+    },
+    Message {
+        sequence: u64,
+        bytes: Vec<u8>,
+    },
+    Lost {
+        first: u64,
+        count: u64,
+        why: DurableLoss,
+    },
+    Left {
+        next: u64,
+    },
+    Discarded {
+        first: u64,
+        count: u64,
+    },
+    Ended {
+        next: u64,
+    },
     CaughtUp,
-    Acknowledged { next: u64 },
+    Acknowledged {
+        next: u64,
+    },
     Unkept,
-    StoreLost { name: String },
-    StoreBack { name: String },
+    StoreLost {
+        name: String,
+    },
+    /// Its lifetime is over, as its stores tell.
+    Expired,
+    StoreBack {
+        name: String,
+    },
 }
 
 /// Frames and events of one call of a machine.
@@ -89,6 +114,7 @@ impl ReceiverOutlet for Collected {
             ReceiverEvent::Acknowledged { next, .. } => Told::Acknowledged { next },
             ReceiverEvent::Unkept { .. } | ReceiverEvent::UnkeptLost { .. } => Told::Unkept,
             ReceiverEvent::StoreLost { store } => Told::StoreLost { name: store },
+            ReceiverEvent::Expired { .. } => Told::Expired,
             ReceiverEvent::StoreBack { store } => Told::StoreBack { name: store },
             _ => return,
         });

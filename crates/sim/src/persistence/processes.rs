@@ -13,6 +13,9 @@ use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_wire::store::Ballot;
 use std::ops::Range;
 
+/// Lifetime of registrations: longer than the faults, so that none ends.
+const RECEIVER_LIFETIME: Nanos = 10_000 * MILLISECOND;
+
 /// A store and its disk.
 #[derive(Debug)]
 pub(super) struct StoreProcess {
@@ -52,7 +55,7 @@ impl StoreProcess {
             receivers_max: 10,
             retry: 15 * MILLISECOND,
             longest_frame: 400,
-            receiver_lifetime: None,
+            receiver_lifetime: Some(RECEIVER_LIFETIME),
             unconsumed: UnconsumedBounds { bytes: self.unconsumed, ..UnconsumedBounds::default() },
         };
         self.log.restore(Store::new(settings, self.incarnation))

@@ -219,6 +219,7 @@ impl ReceiverProcess {
                 self.range.on_ended(next, oracle, forget)?;
                 outcome.ended += 1;
             }
+            Told::Expired => ensure!(false, "a receiver that was there has expired"),
             Told::CaughtUp => outcome.caught_up += 1,
             Told::StoreLost { name } => _ = self.lost_stores.insert(name),
             Told::StoreBack { name } => _ = self.lost_stores.remove(&name),

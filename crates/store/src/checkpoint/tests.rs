@@ -82,7 +82,7 @@ impl Writer {
                     let registered = Registered {
                         is_non_blocking: self.rng.percent(50),
                         is_expired: self.rng.percent(30),
-                        heard_unix_ns: self.rng.any(),
+                        away_ns: self.rng.any(),
                         ..Registered::new(receiver, consumption)
                     };
                     self.append(&LogRecord::Consumed { stream, registered });

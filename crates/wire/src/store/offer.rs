@@ -74,7 +74,7 @@ pub(super) struct RegisteredBody {
     pub(super) is_non_blocking: u8,
     pub(super) is_expired: u8,
     pub(super) reserved: [u8; 6],
-    pub(super) heard_unix_ns: U64,
+    pub(super) away_ns: U64,
 }
 
 /// A registered receiver and its life, in frames, records and checkpoints.
@@ -163,17 +163,17 @@ impl From<Registered> for RegisteredBody {
             is_non_blocking: it.is_non_blocking.into(),
             is_expired: it.is_expired.into(),
             reserved: [0; 6],
-            heard_unix_ns: it.heard_unix_ns.into(),
+            away_ns: it.away_ns.into(),
         }
     }
 }
 
 impl RegisteredBody {
     pub(super) fn read(self) -> Option<Registered> {
-        let heard_unix_ns = self.heard_unix_ns.get();
+        let away_ns = self.away_ns.get();
         let (is_non_blocking, is_expired) = (flag(self.is_non_blocking)?, flag(self.is_expired)?);
         let registered = self.consumed.registered()?;
-        Some(Registered { is_non_blocking, is_expired, heard_unix_ns, ..registered })
+        Some(Registered { is_non_blocking, is_expired, away_ns, ..registered })
     }
 }
 

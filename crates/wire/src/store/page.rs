@@ -53,7 +53,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
-    same!(RegisteredBody: consumed, is_non_blocking, is_expired, reserved, heard_unix_ns);
+    same!(RegisteredBody: consumed, is_non_blocking, is_expired, reserved, away_ns);
     same!(RegistrationBody: registered, life);
     same!(DetachBody: receiver, life);
     same!(FetchPositionsBody: token, receiver);

@@ -283,7 +283,7 @@ fn records_are_read_as_they_were_written() {
         LogRecord::Consumed { stream, registered: registered(11, true) },
         LogRecord::Consumed {
             stream,
-            registered: Registered { is_expired: true, heard_unix_ns: 9, ..registered(11, false) },
+            registered: Registered { is_expired: true, away_ns: 9, ..registered(11, false) },
         },
         LogRecord::Detached { stream, receiver: 11 },
         LogRecord::Moved { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
