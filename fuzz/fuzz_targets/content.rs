@@ -27,6 +27,7 @@ struct Pair {
     subscriber: Subscriber<Domain>,
     /// Learns which sessions request filters, as a stranger can.
     listener: <Domain as Transport>::Subscriber,
+    /// Sessions that request filters, and those of matching messages.
     sessions: Vec<u64>,
     /// Session of the honest publisher's matching messages.
     honest: Option<SessionId>,
@@ -79,7 +80,10 @@ impl Pair {
             }
         });
         self.subscriber.poll(64, |event| match event {
-            Event::Joined(stream) => _ = honest.get_or_insert(stream.session),
+            Event::Joined(stream) => {
+                honest.get_or_insert(stream.session);
+                sessions.push(stream.session.0);
+            }
             Event::Message(message) if Some(message.stream().session) == *honest => {
                 assert_eq!(message.bytes(), body(message.number()));
                 received.push(message.number());
@@ -121,10 +125,16 @@ fn body(number: u64) -> Vec<u8> {
 
 /// Any frame, mostly of this version and of a kind that there is.
 fn frame(script: &mut Script<'_>, sessions: &[u64]) -> Vec<u8> {
-    let mut bytes = vec![script.near(3) as u8, script.byte() % 7];
-    bytes.extend((script.small() as u16).to_le_bytes());
+    let mut bytes = vec![script.near(4) as u8, script.byte() % 7];
+    let number = script.small() as u16;
+    bytes.extend(number.to_le_bytes());
     match script.byte() % 5 {
-        0 => bytes.extend(FILTERS[usize::from(script.byte()) % FILTERS.len()].as_bytes()),
+        0 => {
+            // As many sessions as the number says, most of them ones that there are.
+            let named = (0..number.min(8)).flat_map(|_| script.one_of(sessions).to_le_bytes());
+            bytes.extend(named.collect::<Vec<_>>());
+            bytes.extend(FILTERS[usize::from(script.byte()) % FILTERS.len()].as_bytes());
+        }
         1 => {
             bytes.extend(script.one_of(sessions).to_le_bytes());
             bytes.extend(script.near(0).to_le_bytes());

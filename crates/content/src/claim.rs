@@ -135,21 +135,30 @@ impl<'a, C: Transport + 'static> FilterableBatch<'a, C> {
 
 impl<C: Transport + 'static> Batch for FilterableBatch<'_, C> {
     fn try_add(&mut self, topic: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
-        self.evaluate_last();
         if topic == TopicId::FIRST {
             let longest = self.longest.max(len);
             self.matching.reserve_batch(self.count + 1, self.bytes + len, longest)?;
         } else {
             self.matching.settle();
         }
-        let room = self.all.try_add(topic, len)?;
+        let (last, frames, lengths) = (self.last, self.frames.len(), self.lengths.len());
+        let (evaluated, counts) = (self.evaluated, self.matching.counts());
+        self.evaluate_last();
+        if let Err(refused) = self.all.try_add(topic, len) {
+            // The last message stays the last, whose bytes may still change.
+            self.frames.truncate(frames);
+            self.lengths.truncate(lengths);
+            (self.last, self.evaluated) = (last, evaluated);
+            self.matching.reset_counts(counts);
+            return Err(refused);
+        }
         if topic == TopicId::FIRST {
             self.count += 1;
             self.bytes += len;
             self.longest = self.longest.max(len);
         }
         self.last = Some(topic);
-        Ok(room)
+        Ok(self.all.last())
     }
 
     fn last(&mut self) -> &mut [u8] {

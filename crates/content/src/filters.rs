@@ -64,6 +64,11 @@ impl Filters {
         self.settings.filters_max.min(MARKS_MAX)
     }
 
+    /// The longest filter, in bytes.
+    pub(crate) const fn longest(&self) -> usize {
+        self.settings.limits.length_bytes
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.marks.len()
     }

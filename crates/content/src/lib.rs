@@ -20,12 +20,14 @@
 mod claim;
 mod control;
 mod error;
+mod filter_publisher;
 mod filters;
 mod matching;
 mod negotiation;
 mod publisher;
 mod queued_event;
 mod run;
+mod selection;
 mod settings;
 mod subscriber;
 mod topics;

@@ -4,13 +4,14 @@ use crate::error::OpenError;
 use crate::filters::Filters;
 use crate::settings::ContentSettings;
 use crate::topics::{content_topic, control_topic};
+use lanecast_filter::FilterErrorKind;
 use lanecast_transport::{
     BackPressureReason, Batch, Claim, ClaimError, Event, Publish, SessionId, Subscribe, TopicId,
     Transport,
 };
 use lanecast_wire::content::{CONTENT_VERSION, ContentFrame, ContentFrameError};
 use std::collections::VecDeque;
-use zerocopy::little_endian::U16;
+use zerocopy::little_endian::{U16, U64};
 
 /// Most control messages per poll.
 const CONTROL_POLL_LIMIT: usize = 64;
@@ -26,9 +27,9 @@ pub(crate) struct Matching<C: Transport> {
     filters: Filters,
     /// Control events not yet handled.
     control_events: VecDeque<(SessionId, ControlEvent)>,
-    /// Marks of departed subscribers, to be withdrawn before the next message or answer, or when
-    /// one of them comes back, as soon as there is room for the frame.
-    departed_marks: Vec<u16>,
+    /// Marks that no filter has any more, to be withdrawn before the next message or answer, or
+    /// when a subscriber of such a filter comes back, as soon as there is room for the frame.
+    void_marks: Vec<VoidMark>,
     /// Messages until the next poll of the control topic.
     until_poll: u32,
     malformed_frames: u64,
@@ -51,15 +52,23 @@ pub(crate) struct Matching<C: Transport> {
     answer: Vec<u8>,
 }
 
+/// A mark that no filter has any more.
+#[derive(Clone, Copy, Debug)]
+struct VoidMark {
+    mark: u16,
+    /// Number of the first message that was not sent with the mark.
+    first: u64,
+}
+
 #[derive(Debug)]
 enum ControlEvent {
     FilterRequested(String),
+    /// A request of a filter of so many bytes, which are more than allowed.
+    FilterTooLong(usize),
     /// A request of another version.
     OtherVersion(u8),
     /// The subscriber is gone.
     Departed,
-    /// A message that the subscriber may want was not published.
-    Lapsed,
 }
 
 impl<C: Transport> Matching<C> {
@@ -81,7 +90,7 @@ impl<C: Transport> Matching<C> {
             control,
             filters,
             control_events: VecDeque::new(),
-            departed_marks: Vec::new(),
+            void_marks: Vec::new(),
             until_poll: 0,
             malformed_frames: 0,
             malformed_messages: 0,
@@ -120,9 +129,19 @@ impl<C: Transport> Matching<C> {
         self.longest
     }
 
-    /// Subscribers whose filter is in force: both their sessions are joined.
+    /// Subscribers whose filter is in force. Each has joined the session, as its request names it;
+    /// one that has ended since may be gone from either count first.
     pub(crate) fn subscribers(&self) -> usize {
         self.session.subscribers().min(self.filters.sessions())
+    }
+
+    pub(crate) fn session_id(&self) -> SessionId {
+        self.session.session()
+    }
+
+    /// Whether subscribers have not been told that their mark is void.
+    pub(crate) const fn owes_withdrawals(&self) -> bool {
+        !self.void_marks.is_empty()
     }
 
     pub(crate) const fn control(&mut self) -> &mut C::Subscriber {
@@ -158,8 +177,8 @@ impl<C: Transport> Matching<C> {
         }
         // The requests of such a subscriber come in: it has no filter yet, or it has come back and
         // reads by a mark that is not its own any more. Without room the next message does it.
-        if !self.departed_marks.is_empty() && self.control.streams() > self.filters.sessions() {
-            let _ = self.withdraw_departed(|_, _| Ok(()));
+        if self.owes_withdrawals() && self.control.streams() > self.filters.sessions() {
+            self.withdraw_void();
         }
         done
     }
@@ -176,8 +195,8 @@ impl<C: Transport> Matching<C> {
         if len > self.longest {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
-        if !self.departed_marks.is_empty() {
-            self.withdraw_departed(&mut find)?;
+        if !self.void_marks.is_empty() {
+            self.withdraw_after(&mut find)?;
         }
         let filters = self.filters.len();
         let frame = ContentFrame::message_len(filters, len);
@@ -218,8 +237,8 @@ impl<C: Transport> Matching<C> {
         if len > self.longest {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
-        if !self.departed_marks.is_empty() {
-            self.withdraw_departed(try_find_room)?;
+        if !self.void_marks.is_empty() {
+            self.withdraw_after(try_find_room)?;
         }
         if self.filters.len() == 0 {
             self.settle();
@@ -267,17 +286,35 @@ impl<C: Transport> Matching<C> {
         // The room was reserved: a closed session refuses, or one to which a subscriber has come
         // back that reads on where it was given up.
         if claimed.is_err() {
-            self.end_filters(1);
+            self.end_filters(1, number);
         }
     }
 
-    /// After `count` matching messages that were not published: ends all filters. Their subscribers
-    /// request them anew, and learn from the answer which messages they have missed.
+    /// After `count` matching messages that were not published, from number `first` on: ends all
+    /// filters. Before the next message their subscribers learn it, request their filters anew,
+    /// and learn from the answer which messages they have missed.
     #[cold]
-    fn end_filters(&mut self, count: u64) {
+    fn end_filters(&mut self, count: u64, first: u64) {
         self.unpublished += count;
-        let ended = self.filters.subscribers().map(|session| (session, ControlEvent::Lapsed));
-        self.control_events.extend(ended);
+        let sessions: Vec<SessionId> = self.filters.subscribers().collect();
+        sessions.into_iter().for_each(|session| self.end_filter(session, first));
+    }
+
+    /// Ends the filter of `session`, which messages from `first` on are not sent by.
+    fn end_filter(&mut self, session: SessionId, first: u64) {
+        let mark = self.filters.sole_mark(session);
+        self.void_marks.extend(mark.map(|mark| VoidMark { mark, first }));
+        self.filters.release(session);
+    }
+
+    /// Numbers of evaluations and of malformed messages.
+    pub(crate) const fn counts(&self) -> (u64, u64) {
+        (self.evaluations, self.malformed_messages)
+    }
+
+    /// Takes back evaluations: their messages are evaluated again.
+    pub(crate) const fn reset_counts(&mut self, counts: (u64, u64)) {
+        (self.evaluations, self.malformed_messages) = counts;
     }
 
     /// Appends the frame of a batch's message, the one after `before` others, to `frames` and its
@@ -300,6 +337,7 @@ impl<C: Transport> Matching<C> {
     /// Publishes the collected frames of a batch of `count` messages together; there is
     /// [room](Self::reserve_batch).
     pub(crate) fn publish_batch(&mut self, count: u64, mut frames: &[u8], lengths: &[usize]) {
+        let first = self.next_number;
         self.next_number += count;
         self.reserved = 0;
         let mut batch = self.session.batch();
@@ -312,17 +350,30 @@ impl<C: Transport> Matching<C> {
         let refused = lengths.len() - batch.publish();
         // As for a single message.
         if refused > 0 {
-            self.end_filters(refused as u64);
+            self.end_filters(refused as u64, first);
         }
     }
 
+    /// Counts a message that no filter is evaluated on.
+    pub(crate) const fn skip_number(&mut self) {
+        self.next_number += 1;
+    }
+
     fn poll_control(&mut self) {
+        let (own, longest) = (U64::new(self.session.session().0), self.filters.longest());
         let (control_events, malformed_frames) =
             (&mut self.control_events, &mut self.malformed_frames);
         self.control.poll(CONTROL_POLL_LIMIT, |event| match event {
             Event::Message(message) => {
                 let request = match ContentFrame::read(message.bytes()) {
-                    Ok(ContentFrame::Wanted { filter }) => {
+                    // Its subscriber reads another publisher, and may not have joined this one:
+                    // it would miss the answer.
+                    Ok(ContentFrame::Wanted { sessions, .. }) if !sessions.contains(&own) => return,
+                    // Not copied: a stranger chooses the length.
+                    Ok(ContentFrame::Wanted { filter, .. }) if filter.len() > longest => {
+                        ControlEvent::FilterTooLong(filter.len())
+                    }
+                    Ok(ContentFrame::Wanted { filter, .. }) => {
                         ControlEvent::FilterRequested(filter.to_owned())
                     }
                     Err(ContentFrameError::Version(version)) => {
@@ -346,29 +397,38 @@ impl<C: Transport> Matching<C> {
 
     /// Handles a control event. Returns false if there is no room for the answer.
     fn handle(&mut self, session: SessionId, event: &ControlEvent) -> bool {
+        let ends_filter = match (event, self.filters.mark_of(session)) {
+            (ControlEvent::FilterRequested(new), Some((_, old))) => new != old,
+            (ControlEvent::OtherVersion(_), _) => false,
+            (_, has_filter) => has_filter.is_some(),
+        };
+        if ends_filter {
+            self.end_filter(session, self.next_number);
+        }
         if matches!(event, ControlEvent::Departed) {
-            self.departed_marks.extend(self.filters.sole_mark(session));
-            self.filters.release(session);
             return true;
         }
-        // First: a new filter may get the mark of a departed subscriber.
-        if self.withdraw_departed(|_, _| Ok(())).is_err() {
+        // First: a new filter may get a void mark.
+        if !self.withdraw_void() {
             return false;
         }
-        let text = match event {
-            ControlEvent::FilterRequested(text) => text,
-            ControlEvent::OtherVersion(version) => return self.refuse_version(session, *version),
-            ControlEvent::Departed | ControlEvent::Lapsed => return self.withdraw(session),
-        };
+        match event {
+            ControlEvent::FilterRequested(text) => self.answer(session, text),
+            ControlEvent::FilterTooLong(length) => {
+                let (length, limit) = (*length, self.filters.longest());
+                self.refuse(session, &FilterErrorKind::TooLong { length, limit }.to_string())
+            }
+            ControlEvent::OtherVersion(version) => self.refuse_version(session, *version),
+            ControlEvent::Departed => true,
+        }
+    }
+
+    /// Answers the request of the filter `text`. Returns false if there is no room for the answer.
+    fn answer(&mut self, session: SessionId, text: &str) -> bool {
         let next = self.next_number;
         let in_force = |mark| ContentFrame::InForce { mark, session: session.0, next };
-        if let Some((mark, mark_of)) = self.filters.mark_of(session) {
-            if mark_of == text {
-                return self.send(&in_force(mark));
-            }
-            if !self.withdraw(session) {
-                return false;
-            }
+        if let Some((mark, _)) = self.filters.mark_of(session) {
+            return self.send(&in_force(mark));
         }
         match self.filters.subscribe(session, text) {
             Ok(mark) => {
@@ -379,11 +439,13 @@ impl<C: Transport> Matching<C> {
                 }
                 is_told
             }
-            Err(reason) => {
-                let reason: String = reason.chars().take(REASON_MAX).collect();
-                self.send(&ContentFrame::Refused { session: session.0, reason: &reason })
-            }
+            Err(reason) => self.refuse(session, &reason),
         }
+    }
+
+    fn refuse(&mut self, session: SessionId, reason: &str) -> bool {
+        let reason: String = reason.chars().take(REASON_MAX).collect();
+        self.send(&ContentFrame::Refused { session: session.0, reason: &reason })
     }
 
     /// Refuses a request of another version; the subscriber reads the version of the answer.
@@ -392,28 +454,23 @@ impl<C: Transport> Matching<C> {
             "the filter request is of version {version}, this publisher serves version \
              {CONTENT_VERSION}: use one version of lanecast"
         );
-        self.send(&ContentFrame::Refused { session: session.0, reason: &reason })
+        self.refuse(session, &reason)
     }
 
-    fn withdraw(&mut self, session: SessionId) -> bool {
-        if let Some(mark) = self.filters.sole_mark(session)
-            && !self.send(&ContentFrame::Withdrawn { mark })
-        {
-            return false;
-        }
-        self.filters.release(session);
-        true
+    /// Withdraws the void marks; returns false if there is no room now.
+    pub(crate) fn withdraw_void(&mut self) -> bool {
+        self.void_marks.is_empty() || self.withdraw_after(|_, _| Ok(())).is_ok()
     }
 
-    /// Withdraws the marks of departed subscribers: one of them may still read, and have lost only
-    /// the way of its requests. Has `claim` find room for each frame.
+    /// Withdraws the void marks: a departed subscriber may still read, and have lost only the way
+    /// of its requests. Has `claim` find room for each frame.
     #[cold]
-    fn withdraw_departed(
+    fn withdraw_after(
         &mut self,
         mut claim: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
     ) -> Result<(), ClaimError> {
-        while let Some(mark) = self.departed_marks.last() {
-            let frame = ContentFrame::Withdrawn { mark: *mark };
+        while let Some(VoidMark { mark, first }) = self.void_marks.last().copied() {
+            let frame = ContentFrame::Withdrawn { mark, first, next: self.next_number };
             self.reserved = 0;
             if let Err(refused @ ClaimError::BackPressured(_)) =
                 claim(&mut self.session, frame.len())
@@ -424,7 +481,7 @@ impl<C: Transport> Matching<C> {
             if !self.send(&frame) {
                 return Err(ClaimError::BackPressured(BackPressureReason::WindowFull));
             }
-            self.departed_marks.pop();
+            self.void_marks.pop();
         }
         Ok(())
     }
@@ -446,6 +503,13 @@ impl<C: Transport> Matching<C> {
                 !self.is_refused
             }
         }
+    }
+}
+
+impl<C: Transport> Drop for Matching<C> {
+    /// A subscriber that was owed a message learns of it before its stream ends.
+    fn drop(&mut self) {
+        self.withdraw_void();
     }
 }
 

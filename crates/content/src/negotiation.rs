@@ -1,22 +1,31 @@
 //! The publishers of a subscriber with a filter, and what became of its request at each.
 //!
 //! Owned by the subscriber, on its thread. A run of messages selects with it by reference; all
-//! other events change it.
+//! other events change it, and queue the events that they mean to the application: a handler that
+//! panics at one of them loses none of the others.
 
+use crate::filter_publisher::FilterPublisher;
 use crate::filters::Filters;
+use crate::queued_event::QueuedEvent;
+use crate::selection::Selection;
 use crate::topics::topic_of_content;
-use lanecast_transport::{Event, Gap, LossReason, Message, SessionId, Stream, TopicId};
+use lanecast_transport::{Event, Message, SessionId, Stream, TopicId};
 use lanecast_wire::content::{CONTENT_VERSION, ContentFrame, ContentFrameError};
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use zerocopy::little_endian::U64;
 
 /// Negotiation of the filter with each publisher.
 #[derive(Debug)]
 pub(crate) struct Negotiations {
-    /// Publishers that serve filters, in the order of their sessions and topics.
-    publishers: Vec<FilterPublisher>,
+    /// Publishers that serve filters.
+    publishers: BTreeMap<(SessionId, TopicId), FilterPublisher>,
+    /// Number of them that have not answered the request: every poll asks for it.
+    unanswered: usize,
     /// Streams of publishers that serve none.
     unfiltered: usize,
+    /// Sessions of the control publishers, which request the filter; answers name them.
+    controls: BTreeSet<u64>,
     /// The filter, for messages of publishers that serve none; borrowed for one message at a time.
     local: RefCell<LocalFilter>,
     malformed_frames: u64,
@@ -29,53 +38,14 @@ struct LocalFilter {
     found: Vec<u32>,
 }
 
-#[derive(Debug)]
-struct FilterPublisher {
-    /// The stream as subscribers see it, with the name of the topic.
-    stream: Stream,
-    negotiation: FilterNegotiation,
-    /// Session of the control publisher that requests the filter from it; answers name it. `None`
-    /// until [`Negotiations::set_control`].
-    control: Option<u64>,
-    /// Number after the last frame that was read while the filter was active: every matching
-    /// message before it was yielded. Runs count by reference.
-    next: Cell<u64>,
-    /// The loss that made the filter inactive, until its range is known.
-    loss: Option<PendingLoss>,
-}
-
-/// A loss from [`FilterPublisher::next`] on whose end is not known yet.
-#[derive(Clone, Copy, Debug)]
-struct PendingLoss {
-    /// Frames that the transport reported as lost.
-    frames: u64,
-    why: LossReason,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FilterNegotiation {
-    Requested,
-    Active(u16),
-    Refused,
-}
-
-/// An event of the transport, as the filter sees it.
-#[derive(Debug)]
-pub(crate) enum Selection<'a> {
-    /// A matching message, as subscribers see it.
-    Message(Message<'a>),
-    /// A message without interest.
-    Skipped,
-    /// Another event, for [`Negotiations::note`].
-    Other,
-}
-
 impl Negotiations {
     /// Negotiations of a subscriber whose filter `local` has.
     pub(crate) const fn new(local: Filters) -> Self {
         Self {
-            publishers: Vec::new(),
+            publishers: BTreeMap::new(),
+            unanswered: 0,
             unfiltered: 0,
+            controls: BTreeSet::new(),
             local: RefCell::new(LocalFilter { filters: local, found: Vec::new() }),
             malformed_frames: 0,
             malformed_messages: 0,
@@ -83,33 +53,40 @@ impl Negotiations {
     }
 
     pub(crate) fn active_streams(&self) -> usize {
-        let is_active =
-            |it: &&FilterPublisher| matches!(it.negotiation, FilterNegotiation::Active(_));
-        self.unfiltered + self.publishers.iter().filter(is_active).count()
+        self.unfiltered + self.publishers.values().filter(|it| it.is_active()).count()
     }
 
     /// Whether a publisher has not answered the request.
     #[inline]
-    pub(crate) fn is_requesting(&self) -> bool {
-        self.publishers.iter().any(FilterPublisher::is_requested)
+    pub(crate) const fn is_requesting(&self) -> bool {
+        self.unanswered > 0
     }
 
-    /// Topics of publishers from which the filter is not requested yet.
-    pub(crate) fn topics_without_control(&self) -> impl Iterator<Item = &str> {
-        let without = self.publishers.iter().filter(|it| it.control.is_none());
-        without.map(|it| it.stream.topic.as_str())
+    /// The sessions of the publishers that have not answered the request, by topic. All of them are
+    /// joined: what they send after their answer arrives.
+    pub(crate) fn requests(&self) -> BTreeMap<&str, Vec<U64>> {
+        let mut requests = BTreeMap::<&str, Vec<U64>>::new();
+        for it in self.publishers.values().filter(|it| it.is_requested()) {
+            let Stream { topic, session, .. } = it.stream();
+            requests.entry(topic).or_default().push(U64::new(session.0));
+        }
+        requests
     }
 
-    /// The filter is requested from the publishers of `topic` in `session`.
-    pub(crate) fn set_control(&mut self, topic: &str, session: u64) {
-        let publishers = self.publishers.iter_mut().filter(|it| it.stream.topic == topic);
-        publishers.for_each(|it| it.control = Some(session));
+    /// Topics of publishers that serve filters.
+    pub(crate) fn topics(&self) -> BTreeSet<&str> {
+        self.publishers.values().map(|it| &*it.stream().topic).collect()
     }
 
-    /// Topics with a publisher that has not answered the request.
-    pub(crate) fn requested_topics(&self) -> BTreeSet<&str> {
-        let unanswered = self.publishers.iter().filter(|it| it.is_requested());
-        unanswered.map(|it| it.stream.topic.as_str()).collect()
+    /// The filter is requested in the sessions `controls`.
+    pub(crate) fn set_controls(&mut self, controls: BTreeSet<u64>) {
+        self.controls = controls;
+    }
+
+    /// Ends the requests without an answer: they cannot be sent, for this `reason`.
+    pub(crate) fn refuse_requests(&mut self, reason: &str, queue: &mut VecDeque<QueuedEvent>) {
+        self.publishers.values_mut().for_each(|it| it.refuse(reason, queue));
+        self.unanswered = 0;
     }
 
     pub(crate) const fn malformed_frames(&self) -> u64 {
@@ -120,25 +97,16 @@ impl Negotiations {
         self.malformed_messages
     }
 
-    pub(crate) const fn streams(&self) -> usize {
+    pub(crate) fn streams(&self) -> usize {
         self.unfiltered + self.publishers.len()
-    }
-
-    #[inline]
-    pub(crate) fn handle(&mut self, event: Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
-        match self.select(event) {
-            Selection::Message(message) => handler(Event::Message(message)),
-            Selection::Skipped => {}
-            Selection::Other => self.note(event, handler),
-        }
     }
 
     /// Selects `event` if it is a matching message.
     #[inline]
     pub(crate) fn select<'a>(&'a self, event: Event<'a>) -> Selection<'a> {
         let Event::Message(message) = event else { return Selection::Other };
-        match self.publisher(message.stream()) {
-            Some(index) => select_frame(&self.publishers[index], message),
+        match self.publishers.get(&key(message.stream())) {
+            Some(publisher) => publisher.select(message),
             None => self.select_locally(message),
         }
     }
@@ -157,76 +125,74 @@ impl Negotiations {
         }
     }
 
-    /// Notes an event that is [`Other`](Selection::Other), and passes on what it means to the
-    /// application.
-    pub(crate) fn note(&mut self, event: Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
+    /// Notes an event that is [`Other`](Selection::Other), and queues the events that it means to
+    /// the application.
+    pub(crate) fn note(&mut self, event: Event<'_>, queue: &mut VecDeque<QueuedEvent>) {
         match event {
-            Event::Message(message) => match self.publisher(message.stream()) {
-                Some(index) => self.note_frame(index, message, handler),
-                None => self.malformed_messages += 1,
+            Event::Joined(stream) => self.join(stream, queue),
+            Event::Message(message) if !self.publishers.contains_key(&key(message.stream())) => {
+                self.malformed_messages += 1;
+            }
+            Event::Message(message) => self.note_frame(message, queue),
+            Event::Lost(gap) => match self.publishers.get_mut(&key(gap.stream)) {
+                Some(publisher) => {
+                    let was_requested = publisher.is_requested();
+                    publisher.lose((gap.count, gap.why), queue);
+                    self.unanswered += usize::from(publisher.is_requested() && !was_requested);
+                }
+                None => queue.extend(QueuedEvent::new(event)),
             },
-            Event::Joined(stream) => self.join(stream, handler),
-            Event::Lost(gap) => match self.publisher(gap.stream) {
-                Some(index) => self.lose_filter(index, (gap.count, gap.why), handler),
-                None => handler(event),
-            },
-            Event::Left(stream, why) => match self.publisher(stream) {
-                Some(index) => {
-                    let mut left = self.publishers.remove(index);
-                    left.end_loss(None, handler);
-                    handler(Event::Left(&left.stream, why));
+            Event::Left(stream, why) => match self.publishers.remove(&key(stream)) {
+                Some(mut left) => {
+                    self.unanswered -= usize::from(left.is_requested());
+                    left.end_loss(None, queue);
+                    queue.extend(QueuedEvent::new(Event::Left(left.stream(), why)));
                 }
                 None => {
                     self.unfiltered -= 1;
-                    handler(event);
+                    queue.extend(QueuedEvent::new(event));
                 }
             },
             _ => {}
         }
     }
 
-    fn join(&mut self, stream: &Stream, handler: &mut impl FnMut(Event<'_>)) {
+    fn join(&mut self, stream: &Stream, queue: &mut VecDeque<QueuedEvent>) {
         let Some(topic) = topic_of_content(&stream.topic) else {
             self.unfiltered += 1;
-            handler(Event::Joined(stream));
-            handler(Event::FilterActive(stream));
+            queue.extend(QueuedEvent::new(Event::Joined(stream)));
+            queue.extend(QueuedEvent::new(Event::FilterActive(stream)));
             return;
         };
         let stream = Stream { topic: topic.to_owned(), ..stream.clone() };
-        handler(Event::Joined(&stream));
-        let at = self.publishers.partition_point(|it| it.key() < key(&stream));
-        self.publishers.insert(at, FilterPublisher::new(stream));
+        queue.extend(QueuedEvent::new(Event::Joined(&stream)));
+        self.publishers.insert(key(&stream), FilterPublisher::new(stream));
+        self.unanswered += 1;
     }
 
-    /// Notes an answer of the publisher `index`, which serves filters.
-    fn note_frame(
-        &mut self,
-        index: usize,
-        whole: Message<'_>,
-        handler: &mut impl FnMut(Event<'_>),
-    ) {
-        let publisher = &mut self.publishers[index];
+    /// Notes an answer of a publisher that serves filters.
+    fn note_frame(&mut self, whole: Message<'_>, queue: &mut VecDeque<QueuedEvent>) {
+        let Some(publisher) = self.publishers.get_mut(&key(whole.stream())) else { return };
         // Read before the check: the frame borrows the buffer, and is used only if it was intact.
         let frame = ContentFrame::read(whole.bytes());
         if !whole.is_intact() {
             return;
         }
+        let was_requested = publisher.is_requested();
         match frame {
-            Ok(ContentFrame::InForce { mark: new, session, next })
-                if Some(session) == publisher.control =>
-            {
-                let mark = publisher.mark();
-                publisher.end_loss(Some(next), handler);
-                publisher.negotiation = FilterNegotiation::Active(new);
-                if mark != Some(new) {
-                    handler(Event::FilterActive(&publisher.stream));
+            Ok(ContentFrame::InForce { mark, session, next }) => {
+                // Others are answers to other subscribers.
+                if self.controls.contains(&session) {
+                    publisher.activate(mark, next, queue);
                 }
             }
-            Ok(ContentFrame::Refused { session, reason }) if Some(session) == publisher.control => {
-                publisher.refuse(reason, handler);
+            Ok(ContentFrame::Refused { session, reason }) => {
+                if self.controls.contains(&session) {
+                    publisher.refuse(reason, queue);
+                }
             }
-            Ok(ContentFrame::Withdrawn { mark }) if publisher.mark() == Some(mark) => {
-                self.lose_filter(index, (0, LossReason::Skipped), handler);
+            Ok(ContentFrame::Withdrawn { mark, first, next }) => {
+                publisher.withdraw(mark, (first, next), queue);
             }
             Err(ContentFrameError::Version(version)) => {
                 self.malformed_frames += 1;
@@ -234,39 +200,17 @@ impl Negotiations {
                     "its filter negotiation is of version {version}, this subscriber reads \
                      version {CONTENT_VERSION}: use one version of lanecast"
                 );
-                publisher.refuse(&reason, handler);
+                publisher.refuse(&reason, queue);
             }
             Ok(ContentFrame::Wanted { .. }) | Err(ContentFrameError::Malformed) => {
                 self.malformed_frames += 1;
             }
-            // Answers to other subscribers.
-            Ok(_) => {}
+            // Messages are selected, not noted.
+            Ok(ContentFrame::Message { .. }) => {}
         }
-    }
-
-    /// Marks the filter as lost, with so many frames, and requests it again. Before the filter is
-    /// active a subscriber is owed no message, and loses none.
-    fn lose_filter(
-        &mut self,
-        index: usize,
-        (frames, why): (u64, LossReason),
-        handler: &mut impl FnMut(Event<'_>),
-    ) {
-        let publisher = &mut self.publishers[index];
-        if let Some(loss) = &mut publisher.loss {
-            loss.frames = loss.frames.saturating_add(frames);
-        }
-        if matches!(publisher.negotiation, FilterNegotiation::Active(_)) {
-            publisher.negotiation = FilterNegotiation::Requested;
-            publisher.loss = Some(PendingLoss { frames, why });
-            handler(Event::FilterInactive(&publisher.stream));
-        }
-    }
-
-    /// Index of the publisher of `stream`, if it serves filters.
-    #[inline]
-    fn publisher(&self, stream: &Stream) -> Option<usize> {
-        self.publishers.binary_search_by_key(&key(stream), FilterPublisher::key).ok()
+        let is_requested = publisher.is_requested();
+        self.unanswered += usize::from(is_requested && !was_requested);
+        self.unanswered -= usize::from(was_requested && !is_requested);
     }
 }
 
@@ -274,79 +218,12 @@ const fn key(stream: &Stream) -> (SessionId, TopicId) {
     (stream.session, stream.topic_id)
 }
 
-impl FilterPublisher {
-    /// The filter is to be requested from the publisher of `stream`.
-    const fn new(stream: Stream) -> Self {
-        let (negotiation, next) = (FilterNegotiation::Requested, Cell::new(0));
-        Self { stream, negotiation, control: None, next, loss: None }
-    }
-
-    /// Reports the pending loss, if there is one: up to the message `next`, or, if that is not
-    /// known, as many messages as frames were lost. From `next` on every matching message arrives.
-    fn end_loss(&mut self, next: Option<u64>, handler: &mut impl FnMut(Event<'_>)) {
-        let first = self.next.get();
-        if let Some(PendingLoss { frames, why }) = self.loss.take() {
-            // Bounded: no hostile number makes the end of the range overflow.
-            let frames = frames.min(u64::MAX - first);
-            let count = next.map_or(frames, |next| next.saturating_sub(first));
-            if count > 0 {
-                handler(Event::Lost(Gap { stream: &self.stream, first, count, why }));
-            }
-        }
-        self.next.set(first.max(next.unwrap_or(first)));
-    }
-
-    const fn key(&self) -> (SessionId, TopicId) {
-        key(&self.stream)
-    }
-
-    fn is_requested(&self) -> bool {
-        self.negotiation == FilterNegotiation::Requested
-    }
-
-    /// Ends the request, unless it is answered already.
-    fn refuse(&mut self, reason: &str, handler: &mut impl FnMut(Event<'_>)) {
-        if self.is_requested() {
-            self.negotiation = FilterNegotiation::Refused;
-            self.end_loss(None, handler);
-            handler(Event::FilterRefused(&self.stream, reason));
-        }
-    }
-
-    /// The mark of matching messages.
-    #[inline]
-    const fn mark(&self) -> Option<u16> {
-        match self.negotiation {
-            FilterNegotiation::Active(mark) => Some(mark),
-            _ => None,
-        }
-    }
-}
-
-/// Selects a frame of a publisher that serves filters.
-#[inline]
-fn select_frame<'a>(publisher: &'a FilterPublisher, whole: Message<'a>) -> Selection<'a> {
-    // Read before the check: the frame borrows the buffer, and is used only if it was intact.
-    let frame = ContentFrame::read(whole.bytes());
-    if !whole.is_intact() {
-        // The frame was read from an overwritten buffer; a loss event follows.
-        return Selection::Skipped;
-    }
-    let Ok(ContentFrame::Message { number, marks, body }) = frame else { return Selection::Other };
-    let Some(mark) = publisher.mark() else { return Selection::Skipped };
-    publisher.next.set(publisher.next.get().max(number.saturating_add(1)));
-    match marks.iter().any(|other| other.get() == mark) {
-        true => Selection::Message(whole.presented(body, &publisher.stream, number)),
-        false => Selection::Skipped,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::settings::ContentSettings;
     use lanecast_filter::message_type::MessageType;
-    use lanecast_transport::{CloseReason, Lease};
+    use lanecast_transport::{CloseReason, Gap, Lease, LossReason};
     use zerocopy::little_endian::U16;
 
     const CONTROL: u64 = 9;
@@ -356,7 +233,23 @@ mod tests {
     struct World {
         state: Negotiations,
         stream: Stream,
+        queue: VecDeque<QueuedEvent>,
         seen: Vec<String>,
+    }
+
+    fn words(event: Event<'_>) -> String {
+        match event {
+            Event::Joined(stream) => format!("joined {}", stream.topic),
+            Event::Message(message) => format!("message {}", message.number()),
+            Event::Lost(Gap { first, count, why, .. }) => {
+                format!("lost {first}..{} {why:?}", first + count)
+            }
+            Event::FilterActive(_) => "active".to_owned(),
+            Event::FilterInactive(_) => "inactive".to_owned(),
+            Event::FilterRefused(_, reason) => format!("refused {reason}"),
+            Event::Left(_, why) => format!("left {why}"),
+            other => panic!("{other:?}"),
+        }
     }
 
     impl World {
@@ -369,28 +262,24 @@ mod tests {
                 pid: 1,
                 source: "here".to_owned(),
             };
-            let mut world = Self { state: Negotiations::new(local), stream, seen: Vec::new() };
+            let state = Negotiations::new(local);
+            let mut world = Self { state, stream, queue: VecDeque::new(), seen: Vec::new() };
+            world.state.set_controls([CONTROL].into());
             world.on(Event::Joined);
-            world.state.set_control("t", CONTROL);
             world
         }
 
         fn on<'a>(&'a mut self, event: impl FnOnce(&'a Stream) -> Event<'a>) {
-            let Self { state, stream, seen } = self;
-            state.handle(event(stream), &mut |event| {
-                seen.push(match event {
-                    Event::Joined(stream) => format!("joined {}", stream.topic),
-                    Event::Message(message) => format!("message {}", message.number()),
-                    Event::Lost(Gap { first, count, why, .. }) => {
-                        format!("lost {first}..{} {why:?}", first + count)
-                    }
-                    Event::FilterActive(_) => "active".to_owned(),
-                    Event::FilterInactive(_) => "inactive".to_owned(),
-                    Event::FilterRefused(_, reason) => format!("refused {reason}"),
-                    Event::Left(_, why) => format!("left {why}"),
-                    other => panic!("{other:?}"),
-                });
-            });
+            let Self { state, stream, queue, seen } = self;
+            let event = event(stream);
+            match state.select(event) {
+                Selection::Message(message) => seen.push(words(Event::Message(message))),
+                Selection::Skipped => {}
+                Selection::Other => state.note(event, queue),
+            }
+            seen.extend(queue.drain(..).map(|event| words(event.get())));
+            let unanswered = state.publishers.values().filter(|it| it.is_requested()).count();
+            assert_eq!(state.unanswered, unanswered);
         }
 
         fn frame(&mut self, frame: &ContentFrame<'_>) {
@@ -445,18 +334,62 @@ mod tests {
         assert_eq!(world.seen(), ["inactive", "active"], "a control frame alone was lost");
     }
 
+    /// The publisher says from which message on nothing was sent with the mark. Before that one
+    /// nothing is lost, however many messages matched no filter.
     #[test]
-    fn a_withdrawn_mark_loses_what_was_published_meanwhile() {
+    fn a_withdrawn_mark_loses_what_was_not_sent() {
+        let withdrawn = |first, next| ContentFrame::Withdrawn { mark: MARK, first, next };
         let mut world = World::new();
         world.in_force(0);
         world.message(0, MARK);
-        world.frame(&ContentFrame::Withdrawn { mark: MARK });
-        world.in_force(5);
-        let wanted = ["joined t", "active", "message 0", "inactive", "lost 1..5 Skipped", "active"];
+        world.frame(&withdrawn(3, 5));
+        world.in_force(6);
+        let wanted = ["joined t", "active", "message 0", "inactive", "lost 3..6 Skipped", "active"];
         assert_eq!(world.seen(), wanted);
-        world.frame(&ContentFrame::Withdrawn { mark: MARK });
-        world.in_force(5);
-        assert_eq!(world.seen(), ["inactive", "active"]);
+        world.frame(&withdrawn(9, 9));
+        world.in_force(9);
+        assert_eq!(world.seen(), ["inactive", "active"], "all that matches was sent");
+        world.frame(&withdrawn(9, 12));
+        world.on(|stream| Event::Left(stream, CloseReason::Closed));
+        assert_eq!(world.seen(), ["inactive", "lost 9..12 Skipped", "left closed"]);
+    }
+
+    /// Requests name the publishers that have not answered, and no others.
+    #[test]
+    fn requests_name_who_has_not_answered() {
+        let mut world = World::new();
+        let requests = |world: &World| {
+            let requests = world.state.requests();
+            requests.into_iter().map(|(topic, named)| (topic.to_owned(), named)).collect::<Vec<_>>()
+        };
+        assert_eq!(requests(&world), [("t".to_owned(), vec![U64::new(1)])]);
+        world.stream.session = SessionId(2);
+        world.on(Event::Joined);
+        assert_eq!(requests(&world), [("t".to_owned(), vec![U64::new(1), U64::new(2)])]);
+        world.in_force(0);
+        assert_eq!(requests(&world), [("t".to_owned(), vec![U64::new(1)])]);
+        world.lose(1);
+        assert_eq!(requests(&world), [("t".to_owned(), vec![U64::new(1), U64::new(2)])]);
+        world.on(|stream| Event::Left(stream, CloseReason::Evicted));
+        world.stream.session = SessionId(1);
+        world.frame(&ContentFrame::Refused { session: CONTROL, reason: "no" });
+        assert!(requests(&world).is_empty() && !world.state.is_requesting());
+    }
+
+    /// Answers to other subscribers' requests change nothing.
+    #[test]
+    fn answers_to_others_are_ignored() {
+        let mut world = World::new();
+        let others = CONTROL + 1;
+        world.frame(&ContentFrame::InForce { mark: MARK, session: others, next: 0 });
+        world.frame(&ContentFrame::Refused { session: others, reason: "no" });
+        world.frame(&ContentFrame::Withdrawn { mark: MARK, first: 0, next: 9 });
+        world.message(9, MARK);
+        assert_eq!(world.seen(), ["joined t"]);
+        world.in_force(10);
+        world.frame(&ContentFrame::Withdrawn { mark: MARK + 1, first: 0, next: 9 });
+        assert_eq!(world.seen(), ["active"]);
+        assert_eq!(world.state.malformed_frames(), 0);
     }
 
     #[test]
@@ -491,6 +424,10 @@ mod tests {
         world.in_force(0);
         let last = format!("message {}", u64::MAX);
         assert_eq!(world.seen(), ["joined t", "active", &last, "inactive", "active"]);
+        let last = ContentFrame::Withdrawn { mark: MARK, first: u64::MAX, next: 0 };
+        world.frame(&last);
+        world.in_force(0);
+        assert_eq!(world.seen(), ["inactive", "active"]);
         world.lose(u64::MAX);
         world.on(|stream| Event::Left(stream, CloseReason::Died));
         assert_eq!(world.seen(), ["inactive", "left died"], "no number is left to lose");

@@ -34,6 +34,8 @@ pub struct Publisher<C: Transport> {
     /// The session with every message.
     all: C::Publisher,
     matching: Matching<C>,
+    /// The topic it was opened with, which bears another name in its sessions.
+    topic: String,
     /// The descriptors of both sessions, once asked for.
     wakeup: Option<Epoll>,
 }
@@ -51,7 +53,8 @@ impl<C: Transport> Publisher<C> {
     ) -> Result<Self, OpenError<C::Error>> {
         let matching = Matching::new(transport, topic, settings)?;
         let all = transport.publisher(&Stream::unfiltered_topic(topic));
-        Ok(Self { all: all.map_err(OpenError::Transport)?, matching, wakeup: None })
+        let all = all.map_err(OpenError::Transport)?;
+        Ok(Self { all, matching, topic: topic.to_owned(), wakeup: None })
     }
 
     /// Number of different filters in force.
@@ -81,6 +84,12 @@ impl<C: Transport> Publisher<C> {
     /// told of the loss.
     pub const fn unpublished_matches(&self) -> u64 {
         self.matching.unpublished()
+    }
+
+    /// The session of the matching messages: subscribers with a filter see it as the session of
+    /// this publisher's streams, and those without one see [`Publish::session`].
+    pub fn matching_session(&self) -> SessionId {
+        self.matching.session_id()
     }
 
     /// A descriptor that is readable when there may be filter requests to
@@ -133,6 +142,9 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
     type TopicError = <C::Publisher as Publish>::TopicError;
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, Self::TopicError> {
+        if name == self.topic {
+            return Ok(TopicId::FIRST);
+        }
         self.all.add_topic(name)
     }
 
@@ -163,7 +175,9 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
 
     /// Reaches subscribers without a filter only.
     fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
-        self.all.try_send_uncounted(bytes)
+        self.all.try_send_uncounted(bytes)?;
+        self.matching.skip_number();
+        Ok(())
     }
 
     fn batch(&mut self) -> FilterableBatch<'_, C> {
@@ -256,7 +270,12 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         self.matching.serve();
         let mut completion = self.all.drain(timeout);
         let left = timeout.saturating_sub(start.elapsed());
-        let matching = self.matching.session().drain(left);
+        let mut matching = self.matching.session().drain(left);
+        // What was read has made room for the word of messages that were not sent.
+        if self.matching.owes_withdrawals() && self.matching.withdraw_void() {
+            let left = timeout.saturating_sub(start.elapsed());
+            matching = self.matching.session().drain(left);
+        }
         completion.add_complete(matching.complete());
         completion.add_omitted(matching.omitted());
         for IncompleteSubscriber { subscriber, reason } in matching.incomplete() {

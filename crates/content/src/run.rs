@@ -5,8 +5,9 @@
 //! they may come again: each run ends before an answer of a publisher or a change of a stream. One
 //! that stands first is noted when the run is taken, and the events it means are queued.
 
-use crate::negotiation::{Negotiations, Selection};
+use crate::negotiation::Negotiations;
 use crate::queued_event::QueuedEvent;
+use crate::selection::Selection;
 use lanecast_transport::{Event, Run};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -68,7 +69,7 @@ impl<'a, R: Run> FilteredRun<'a, R> {
                 }
                 Selection::Skipped => {}
                 Selection::Other => {
-                    state.note(event, &mut |event| queue.extend(QueuedEvent::new(event)));
+                    state.note(event, queue);
                 }
             }
             skip += 1;

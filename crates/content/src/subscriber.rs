@@ -6,6 +6,7 @@ use crate::filters::Filters;
 use crate::negotiation::Negotiations;
 use crate::queued_event::QueuedEvent;
 use crate::run::FilteredRun;
+use crate::selection::Selection;
 use crate::settings::ContentSettings;
 use crate::topics::{CONTENT, content_topic};
 use lanecast_filter::Filter;
@@ -26,7 +27,7 @@ pub struct Subscriber<C: Transport> {
     controls: ControlTopics<C>,
     filter: String,
     state: Negotiations,
-    /// Events that runs found and did not yield.
+    /// Events that are found and not yielded yet.
     queue: VecDeque<QueuedEvent>,
     retry_interval: Duration,
     requested_at: Option<Instant>,
@@ -82,7 +83,8 @@ impl<C: Transport> Subscriber<C> {
         settings: &ContentSettings,
     ) -> Self {
         let (filter, retry_interval) = (filter.to_owned(), settings.retry_interval);
-        let (state, queue) = (Negotiations::new(local), VecDeque::new());
+        let (mut state, queue) = (Negotiations::new(local), VecDeque::new());
+        state.set_controls(controls.sessions());
         Self { feed, controls, filter, state, queue, retry_interval, requested_at: None }
     }
 
@@ -116,16 +118,22 @@ impl<C: Transport> Subscriber<C> {
         }
     }
 
+    #[cold]
     fn request_filter(&mut self) {
-        if self
-            .requested_at
-            .is_some_and(|requested_at| requested_at.elapsed() < self.retry_interval)
-        {
+        if !self.until_request().is_zero() {
             return;
         }
         self.requested_at = Some(Instant::now());
-        self.controls.open_for(&mut self.state);
-        self.controls.request(&self.filter, &self.state);
+        self.controls.request(&self.filter, &mut self.state, &mut self.queue);
+    }
+
+    /// Time until the next request is due, if a publisher has not answered.
+    fn until_request(&self) -> Duration {
+        match self.requested_at {
+            _ if !self.state.is_requesting() => Duration::MAX,
+            Some(at) => self.retry_interval.saturating_sub(at.elapsed()),
+            None => Duration::ZERO,
+        }
     }
 }
 
@@ -143,6 +151,24 @@ fn local_filter<E>(
     Ok(local)
 }
 
+/// Gives at most `limit` queued events to `handler`; returns their number. An event is out of the
+/// queue before its handler runs: one that panics has consumed it, and the others stay.
+#[inline]
+fn yield_queued(
+    queue: &mut VecDeque<QueuedEvent>,
+    limit: usize,
+    handler: &mut impl FnMut(Event<'_>),
+) -> usize {
+    let mut work = 0;
+    while work < limit
+        && let Some(event) = queue.pop_front()
+    {
+        work += 1;
+        handler(event.get());
+    }
+    work
+}
+
 impl<C: Transport + Send + 'static> Subscribe for Subscriber<C> {
     type Run<'a>
         = FilteredRun<'a, <C::Subscriber as Subscribe>::Run<'a>>
@@ -154,19 +180,22 @@ impl<C: Transport + Send + 'static> Subscribe for Subscriber<C> {
     /// `limit` and the returned number count what the transport delivered, including messages that
     /// do not match.
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
-        let mut work = 0;
-        while work < limit
-            && let Some(event) = self.queue.pop_front()
-        {
-            work += 1;
-            handler(event.get());
-        }
-        let state = &mut self.state;
+        let Self { feed, state, queue, .. } = self;
+        // Before and after: an event that a run has queued comes first, and one that follows from a
+        // request that cannot be sent does not wait for the next poll.
+        let mut work = yield_queued(queue, limit, &mut handler);
         if work < limit {
-            work += self.feed.poll(limit - work, |event| state.handle(event, &mut handler));
+            work += feed.poll(limit - work, |event| match state.select(event) {
+                Selection::Message(message) => handler(Event::Message(message)),
+                Selection::Skipped => {}
+                Selection::Other => {
+                    state.note(event, queue);
+                    yield_queued(queue, usize::MAX, &mut handler);
+                }
+            });
         }
         self.repeat_request();
-        work
+        work + yield_queued(&mut self.queue, limit - work.min(limit), &mut handler)
     }
 
     /// As [`Subscribe::take`]. The run has the matching messages among the next `limit` of the
@@ -181,6 +210,8 @@ impl<C: Transport + Send + 'static> Subscribe for Subscriber<C> {
     }
 
     fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        // A request that found no publisher listening is repeated by the next poll.
+        let limit = limit.min(self.until_request());
         self.feed.wait_at_most(work + self.queue.len(), limit);
     }
 

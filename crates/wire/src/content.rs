@@ -5,7 +5,7 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The version of the layout.
-pub const CONTENT_VERSION: u8 = 3;
+pub const CONTENT_VERSION: u8 = 4;
 /// A message, and which filters it meets.
 pub const CONTENT_MESSAGE: u8 = 1;
 /// Marks matching messages from here on.
@@ -14,7 +14,7 @@ pub const CONTENT_IN_FORCE: u8 = 2;
 pub const CONTENT_REFUSED: u8 = 3;
 /// A mark means nothing any more.
 pub const CONTENT_WITHDRAWN: u8 = 4;
-/// A subscriber wants what meets a filter.
+/// A subscriber requests a filter from the publishers that it names.
 pub const CONTENT_WANTED: u8 = 5;
 
 /// Header of every control message.
@@ -25,7 +25,7 @@ pub struct ContentHeader {
     pub version: u8,
     /// One of the other constants.
     pub kind: u8,
-    /// A mark, or how many there are.
+    /// A mark, or how many marks or sessions there are.
     pub number: U16,
 }
 
@@ -75,9 +75,17 @@ pub enum ContentFrame<'a> {
     Withdrawn {
         /// The mark.
         mark: u16,
+        /// The number of the first message that may match the mark's filter and was not sent.
+        first: u64,
+        /// The number of the publisher's next message on the topic; [`first`](Self::Withdrawn::first)
+        /// if every message that matches was sent.
+        next: u64,
     },
-    /// A subscriber wants what meets this filter, and nothing else.
+    /// A subscriber requests the messages that match a filter, from publishers whose sessions it
+    /// has joined. Publishers that are not named ignore it.
     Wanted {
+        /// Sessions of the publishers' frames.
+        sessions: &'a [U64],
         /// The filter.
         filter: &'a str,
     },
@@ -120,8 +128,16 @@ impl<'a> ContentFrame<'a> {
                 let (session, reason) = U64::read_from_prefix(rest).ok()?;
                 Self::Refused { session: session.get(), reason: text(reason)? }
             }
-            CONTENT_WITHDRAWN if rest.is_empty() => Self::Withdrawn { mark: number },
-            CONTENT_WANTED if number == 0 => Self::Wanted { filter: text(rest)? },
+            CONTENT_WITHDRAWN => {
+                let (first, rest) = U64::read_from_prefix(rest).ok()?;
+                let next = U64::read_from_bytes(rest).ok()?.get();
+                Self::Withdrawn { mark: number, first: first.get(), next }
+            }
+            CONTENT_WANTED => {
+                let count = usize::from(number);
+                let (sessions, filter) = <[U64]>::ref_from_prefix_with_elems(rest, count).ok()?;
+                Self::Wanted { sessions, filter: text(filter)? }
+            }
             _ => return None,
         })
     }
@@ -135,9 +151,16 @@ impl<'a> ContentFrame<'a> {
                 }
                 Self::InForce { .. } => SESSION + NUMBER,
                 Self::Refused { reason, .. } => SESSION + reason.len(),
-                Self::Wanted { filter } => filter.len(),
-                Self::Withdrawn { .. } => 0,
+                Self::Wanted { sessions, filter } => SESSION * sessions.len() + filter.len(),
+                Self::Withdrawn { .. } => NUMBER + NUMBER,
             }
+    }
+
+    /// The most sessions that a request of `filter` names in a frame of `longest` bytes.
+    pub const fn sessions_max(longest: usize, filter: &str) -> usize {
+        let most = longest.saturating_sub(HEADER + filter.len()) / SESSION;
+        // Not `min`, which is no constant function.
+        if most < u16::MAX as usize { most } else { u16::MAX as usize }
     }
 
     /// Bytes of a message frame with so many marks and a message of `body` bytes.
@@ -154,24 +177,24 @@ impl<'a> ContentFrame<'a> {
     ///
     /// # Panics
     ///
-    /// If `out` is not [`len`](Self::len) bytes long, or there are more marks than a number
-    /// of two bytes can say.
+    /// If `out` is not [`len`](Self::len) bytes long, or there are more marks or sessions than a
+    /// number of two bytes can say.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
         let long = match self {
             Self::InForce { session: long, .. }
             | Self::Refused { session: long, .. }
+            | Self::Withdrawn { first: long, .. }
             | Self::Message { number: long, .. } => U64::new(*long),
             _ => U64::ZERO,
         };
         let after = match self {
-            Self::InForce { next, .. } => U64::new(*next),
+            Self::InForce { next, .. } | Self::Withdrawn { next, .. } => U64::new(*next),
             _ => U64::ZERO,
         };
         let (kind, number, parts): (u8, u16, [&[u8]; 3]) = match self {
             Self::Message { marks, body, .. } => {
-                let count = u16::try_from(marks.len()).expect("no more marks than 65,535");
-                (CONTENT_MESSAGE, count, [long.as_bytes(), marks.as_bytes(), body])
+                (CONTENT_MESSAGE, count(marks), [long.as_bytes(), marks.as_bytes(), body])
             }
             Self::InForce { mark, .. } => {
                 (CONTENT_IN_FORCE, *mark, [long.as_bytes(), after.as_bytes(), &[]])
@@ -179,8 +202,12 @@ impl<'a> ContentFrame<'a> {
             Self::Refused { reason, .. } => {
                 (CONTENT_REFUSED, 0, [long.as_bytes(), reason.as_bytes(), &[]])
             }
-            Self::Withdrawn { mark } => (CONTENT_WITHDRAWN, *mark, [&[], &[], &[]]),
-            Self::Wanted { filter } => (CONTENT_WANTED, 0, [filter.as_bytes(), &[], &[]]),
+            Self::Withdrawn { mark, .. } => {
+                (CONTENT_WITHDRAWN, *mark, [long.as_bytes(), after.as_bytes(), &[]])
+            }
+            Self::Wanted { sessions, filter } => {
+                (CONTENT_WANTED, count(sessions), [sessions.as_bytes(), filter.as_bytes(), &[]])
+            }
         };
         let header = ContentHeader { version: CONTENT_VERSION, kind, number: number.into() };
         let (head, rest) = out.split_at_mut(HEADER);
@@ -191,6 +218,11 @@ impl<'a> ContentFrame<'a> {
         second.copy_from_slice(parts[1]);
         third.copy_from_slice(parts[2]);
     }
+}
+
+/// The number of `elements`, as a header has it.
+fn count<T>(elements: &[T]) -> u16 {
+    u16::try_from(elements.len()).expect("at most 65,535 elements")
 }
 
 #[cfg(test)]
@@ -209,18 +241,25 @@ mod tests {
         for (frame, bytes) in [
             (
                 ContentFrame::Message { number: 0x304, marks: &marks, body: b"a=1" },
-                &[3, 1, 2, 0, 4, 3, 0, 0, 0, 0, 0, 0, 3, 0, 2, 1, b'a', b'=', b'1'][..],
+                &[4, 1, 2, 0, 4, 3, 0, 0, 0, 0, 0, 0, 3, 0, 2, 1, b'a', b'=', b'1'][..],
             ),
             (
                 ContentFrame::InForce { mark: 7, session: 0x102, next: 0x506 },
-                &[3, 2, 7, 0, 2, 1, 0, 0, 0, 0, 0, 0, 6, 5, 0, 0, 0, 0, 0, 0],
+                &[4, 2, 7, 0, 2, 1, 0, 0, 0, 0, 0, 0, 6, 5, 0, 0, 0, 0, 0, 0],
             ),
             (
                 ContentFrame::Refused { session: 1 << 56, reason: "no" },
-                &[3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'n', b'o'],
+                &[4, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'n', b'o'],
             ),
-            (ContentFrame::Withdrawn { mark: 0x201 }, &[3, 4, 1, 2]),
-            (ContentFrame::Wanted { filter: "/a" }, &[3, 5, 0, 0, b'/', b'a']),
+            (
+                ContentFrame::Withdrawn { mark: 0x201, first: 0x304, next: 0x506 },
+                &[4, 4, 1, 2, 4, 3, 0, 0, 0, 0, 0, 0, 6, 5, 0, 0, 0, 0, 0, 0],
+            ),
+            (
+                ContentFrame::Wanted { sessions: &[U64::new(0x102), U64::new(3 << 56)], filter: "/a" },
+                &[4, 5, 2, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, b'/', b'a'],
+            ),
+            (ContentFrame::Wanted { sessions: &[], filter: "/a" }, &[4, 5, 0, 0, b'/', b'a']),
         ] {
             assert_eq!(written(&frame), bytes);
             assert_eq!(ContentFrame::read(bytes), Ok(frame));
@@ -231,24 +270,39 @@ mod tests {
     fn invalid_frames_are_refused() {
         for bytes in [
             &[][..],
-            &[3, 1, 0],
-            &[3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[3, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[3, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff],
-            &[3, 4, 0, 0, 0],
-            &[3, 5, 1, 0, b'/'],
-            &[3, 6, 0, 0],
+            &[4, 1, 0],
+            &[4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff],
+            &[4, 4, 0, 0],
+            &[4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 5, 1, 0, b'/'],
+            &[4, 5, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 5, 0, 0, 0xff],
+            &[4, 6, 0, 0],
         ] {
             let read = ContentFrame::read(bytes);
             assert_eq!(read, Err(ContentFrameError::Malformed), "{bytes:?}");
         }
     }
 
+    /// A request names as many sessions as its frame has room for, and its count can say.
+    #[test]
+    fn the_sessions_of_a_request_fit_its_frame() {
+        for (longest, most) in [(0, 0), (13, 0), (14, 1), (21, 1), (22, 2), (1 << 30, 65_535)] {
+            assert_eq!(ContentFrame::sessions_max(longest, "/a"), most, "{longest} bytes");
+        }
+        let sessions = vec![U64::ZERO; 65_535];
+        let frame = ContentFrame::Wanted { sessions: &sessions, filter: "/a" };
+        assert_eq!(ContentFrame::read(&written(&frame)), Ok(frame));
+    }
+
     #[test]
     fn other_versions_are_named_whatever_their_frames_are() {
-        for bytes in [&[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &[2, 9, 9, 9], &[4, 9, 0, 0]] {
+        for bytes in [&[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &[3, 9, 9, 9], &[5, 9, 0, 0]] {
             let read = ContentFrame::read(bytes);
             assert_eq!(read, Err(ContentFrameError::Version(bytes[0])), "{bytes:?}");
         }

@@ -124,6 +124,7 @@ fn a_subscriber_that_comes_back_loses_nothing() {
     let mut subscriber = opened.expect("a subscriber");
     listen(&mut matching, &mut subscriber, (&mut Vec::new(), 1), |_| true);
     let session = matching.filters.subscribers().next().expect("a filter");
+    matching.next_number = 7;
     matching.control_events.push_back((session, ControlEvent::Departed));
     assert_eq!(matching.serve(), 1);
     let (start, mut has_lapsed) = (Instant::now(), false);
@@ -140,5 +141,130 @@ fn a_subscriber_that_comes_back_loses_nothing() {
     matching.publish(b"38=1\x01");
     let mut seen = Vec::new();
     listen(&mut matching, &mut subscriber, (&mut seen, 1), |seen| !seen.is_empty());
+    assert!(seen.len() == 1 && seen[0] == (7..8), "{seen:?}");
+}
+
+/// A context of one process, whose windows are small.
+fn context() -> Context {
+    let settings = [("transports", "shm"), ("shm.visibility", "process")];
+    let settings = settings.into_iter().chain([("shm.window", "64KiB")]);
+    let builder = settings.fold(Context::builder(), |builder, (key, value)| {
+        builder.set(key, value).expect("a setting")
+    });
+    builder.build().expect("a context")
+}
+
+/// Requests are sent with each poll.
+fn impatient() -> ContentSettings {
+    let format = lanecast_filter::message_type::MessageType::Fix;
+    ContentSettings { retry_interval: Duration::ZERO, ..ContentSettings::new(format) }
+}
+
+/// Publishes batches until frames have no room; returns the number of the next message.
+fn overflow(matching: &mut Matching<Context>) -> u64 {
+    let body = [b"38=1\x0158=".as_slice(), &[b'x'; 4_000], b"\x01"].concat();
+    let (mut frames, mut lengths) = (Vec::new(), Vec::new());
+    (0..40).for_each(|at| matching.collect(at, &body, &mut frames, &mut lengths));
+    matching.publish_batch(40, &frames, &lengths);
+    assert!(matching.unpublished() > 0, "40 are more than a window");
+    matching.next_number
+}
+
+/// The ranges of messages and losses that `subscriber` polls until its stream has ended.
+fn until_left(subscriber: &mut Subscriber<Context>) -> Vec<std::ops::Range<u64>> {
+    let (start, mut seen, mut has_left) = (Instant::now(), Vec::new(), false);
+    while !has_left {
+        assert!(start.elapsed() < Duration::from_secs(60), "{seen:?}");
+        subscriber.poll(64, |event| match event {
+            Event::Message(message) => seen.push(message.number()..message.number() + 1),
+            Event::Lost(gap) => seen.push(gap.first..gap.first + gap.count),
+            Event::Left(..) => has_left = true,
+            _ => {}
+        });
+    }
+    seen
+}
+
+/// A subscriber requests its filter from a publisher once it has joined it, and not before, however
+/// many requests to others that publisher hears.
+#[test]
+fn a_request_is_heard_by_the_publishers_that_it_names() {
+    let context = context();
+    let mut first = Matching::new(&context, "named", impatient()).expect("a session");
+    let opened = Subscriber::new(&context, "named", "/38 = 1", &impatient());
+    let mut subscriber = opened.expect("a subscriber");
+    let start = Instant::now();
+    while subscriber.streams() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "the first publisher");
+        subscriber.poll(64, |_| ());
+    }
+    let mut second = Matching::new(&context, "named", impatient()).expect("a session");
+    while second.control.streams() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "the second publisher");
+        second.serve();
+    }
+    // Requests are sent, and the second publisher has not been seen yet: nothing was polled.
+    for _ in 0..10 {
+        drop(subscriber.take(0));
+        second.serve();
+    }
+    assert_eq!((subscriber.streams(), subscriber.active_streams()), (1, 0));
+    assert_eq!((second.filters(), second.subscribers()), (0, 0), "it is not asked");
+    first.serve();
+    assert_eq!(first.filters(), 1, "it is asked");
+    // What is sent once the second publisher counts the subscriber arrives.
+    let mut seen = Vec::new();
+    while second.subscribers() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no request");
+        subscriber.poll(64, |_| ());
+        second.serve();
+    }
+    second.reserve(5, try_find_room).expect("room");
+    second.publish(b"38=1\x01");
+    listen(&mut second, &mut subscriber, (&mut seen, 2), |seen| !seen.is_empty());
     assert!(seen.len() == 1 && seen[0] == (0..1), "{seen:?}");
+    listen(&mut first, &mut subscriber, (&mut seen, 2), |_| true);
+}
+
+/// After frames that had no room, the next message waits for the word of it: a message by the same
+/// mark would hide the loss before it.
+#[test]
+fn the_next_message_does_not_hide_a_loss() {
+    let context = context();
+    let mut matching = Matching::new(&context, "hidden", impatient()).expect("a session");
+    let opened = Subscriber::new(&context, "hidden", "/38 = 1", &impatient());
+    let mut subscriber = opened.expect("a subscriber");
+    listen(&mut matching, &mut subscriber, (&mut Vec::new(), 1), |_| true);
+    let next = overflow(&mut matching);
+    let mut seen = Vec::new();
+    let mut note = |event: Event<'_>| match event {
+        Event::Message(message) => seen.push(message.number()..message.number() + 1),
+        Event::Lost(gap) => seen.push(gap.first..gap.first + gap.count),
+        _ => {}
+    };
+    let start = Instant::now();
+    while matching.reserve(5, try_find_room).is_err() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no room");
+        subscriber.poll(64, &mut note);
+    }
+    matching.publish(b"38=1\x01");
+    listen(&mut matching, &mut subscriber, (&mut seen, 1), |seen| {
+        seen.last().is_some_and(|last| last.end > next)
+    });
+    assert!(seen.iter().map(|it| it.start).eq(starts(&seen)), "{seen:?}");
+}
+
+/// Messages that had no room are a told loss, even if the publisher ends before it says more.
+#[test]
+fn a_loss_is_told_at_the_end() {
+    let context = context();
+    let mut matching = Matching::new(&context, "ended", impatient()).expect("a session");
+    let opened = Subscriber::new(&context, "ended", "/38 = 1", &impatient());
+    let mut subscriber = opened.expect("a subscriber");
+    listen(&mut matching, &mut subscriber, (&mut Vec::new(), 1), |_| true);
+    let next = overflow(&mut matching);
+    drop(matching);
+    let seen = until_left(&mut subscriber);
+    assert!(seen.iter().map(|it| it.start).eq(starts(&seen)), "{seen:?}");
+    assert_eq!(seen.last().map(|last| last.end), Some(next), "{seen:?}");
 }

@@ -6,6 +6,8 @@ use lanecast::{
     TopicId,
 };
 use lanecast_market::{Day, MarketEvent};
+use lanecast_wire::content::ContentFrame;
+use zerocopy::little_endian::U64;
 
 fn subscriber(context: &Context, filter: &str) -> FilteredSubscriber {
     context.topic("market").filter(filter).subscriber().expect("a subscriber")
@@ -168,22 +170,40 @@ fn the_hostile_are_refused(stage: &Stage) {
         feed.poll(64, |_| ());
         raw.subscribers() == 1 && feed.streams() == 1
     });
-    let deep = format!("\u{3}\u{5}\0\0{}/38 = 1", "not ".repeat(900));
-    let long = format!("\u{3}\u{5}\0\0/38 = '{}'", "x".repeat(5_000));
-    for bytes in ["", "x", "\u{3}\u{5}\0\0/38 = ", &deep, &long] {
-        raw.send(bytes.as_bytes()).expect("room");
+    let own = [U64::new(publisher.matching_session().0)];
+    let others = [U64::new(publisher.session().0), U64::new(raw.session().0)];
+    let wanted = |sessions: &[U64], filter: &str| {
+        let frame = ContentFrame::Wanted { sessions, filter };
+        let mut bytes = vec![0; frame.len()];
+        frame.write(&mut bytes);
+        bytes
+    };
+    let deep = format!("{}/38 = 1", "not ".repeat(900));
+    let long = format!("/38 = '{}'", "x".repeat(5_000));
+    for sessions in [&[][..], &others] {
+        raw.send(&wanted(sessions, "/38 = 1")).expect("room");
     }
-    let mut refusals = 0;
+    raw.send(b"").expect("room");
+    raw.send(b"x").expect("room");
+    for filter in ["/38 = ", &deep, &long] {
+        raw.send(&wanted(&own, filter)).expect("room");
+    }
+    let mut reasons = Vec::new();
     until("all are answered", || {
         publisher.serve_filters();
         feed.poll(64, |event| {
-            if let lanecast::Event::Message(message) = event {
-                assert_eq!(message.bytes()[..2], [3, 3], "refused");
-                refusals += 1;
+            if let Event::Message(message) = event {
+                match ContentFrame::read(message.bytes()) {
+                    Ok(ContentFrame::Refused { reason, .. }) => reasons.push(reason.to_owned()),
+                    other => panic!("{other:?}"),
+                }
             }
         });
-        publisher.malformed_frames() == 2 && refusals == 3
+        reasons.len() == 3
     });
+    // Requests to others are neither malformed nor answered.
+    assert_eq!((publisher.malformed_frames(), publisher.filters()), (2, 0));
+    assert_eq!(reasons[2], "the text has 5008 bytes, and at most 4096 are allowed");
     let mut subscribers = ["/38 = 1", "/38 = 2"].map(|text| subscriber(&stage.subscribers, text));
     settle(&mut publisher, &mut subscribers);
     let mut third = subscriber(&stage.subscribers, "/38 = 3");
