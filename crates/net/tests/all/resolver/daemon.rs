@@ -1,7 +1,8 @@
 //! The daemon and clients of all kinds.
 
 use super::client::{Client, Daemon, PATIENCE, advert, anywhere, query};
-use lanecast_net::DaemonSettings;
+use lanecast_base::Agent;
+use lanecast_net::{DaemonSettings, ResolverDaemon};
 use lanecast_wire::net::{Kind, advert_flag, adverts, query_flag, refusal_flag};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -127,4 +128,26 @@ fn ten_thousand_topics_pass_a_daemon() {
     }
     eprintln!("{COUNT} topics told after {:?}", start.elapsed());
     assert!(start.elapsed() < PATIENCE);
+}
+
+/// Programs that connect one after another, each with something to say.
+#[test]
+fn connections_that_keep_coming_keep_no_client_waiting() {
+    let mut daemon = ResolverDaemon::open(&anywhere()).expect("a daemon");
+    let address = daemon.address().expect("an address");
+    let mut publisher = Client::connect(address, 5);
+    while daemon.clients() == 0 {
+        daemon.do_work();
+    }
+    publisher.publish(7, &["a"]);
+    let mut others = Vec::new();
+    while daemon.sessions() == 0 {
+        let mut other = Client::connect(address, 1_000 + others.len() as u64);
+        other.query(0, &["b"]);
+        others.push(other);
+        assert!(others.len() < 200, "the publisher is not read");
+        if daemon.do_work() == 0 {
+            daemon.idle();
+        }
+    }
 }
