@@ -1,11 +1,11 @@
 //! Subscribers with a filter that publishers drive while these wait for them.
 //!
 //! A subscriber requests its filter when it is polled. The suite polls none while a publisher waits
-//! for subscribers, so the publisher does, and keeps the events of streams that it finds for the
-//! subscriber's owner. Messages stay where they are.
+//! for subscribers, so the publisher does, and keeps copies of the events that it finds for the
+//! subscriber's owner.
 
-use lanecast::{Event, FilteredSubscriber, Gap, Run, Subscribe};
-use lanecast_conformance::{Entry, Record};
+use lanecast::{Event, FilteredSubscriber, Run, Subscribe};
+use lanecast_transport::{CloseReason, Gap, Lease, LossReason, Message, Stream};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,20 @@ use std::time::Duration;
 /// A subscriber, and the events that were found while it was idle.
 struct Driven {
     subscriber: FilteredSubscriber,
-    found: VecDeque<Entry>,
+    found: VecDeque<Found>,
+}
+
+/// A copy of an event.
+struct Found {
+    stream: Stream,
+    kind: Kind,
+}
+
+enum Kind {
+    Joined,
+    Message { number: u64, bytes: Vec<u8> },
+    Lost { first: u64, count: u64, why: LossReason },
+    Left(CloseReason),
 }
 
 /// A subscriber while its owner does not use it.
@@ -51,46 +64,53 @@ impl IdleSubscribers {
 }
 
 impl Driven {
-    /// Takes the events before the next message.
     fn find_events(&mut self) {
         let Self { subscriber, found } = self;
-        let mut is_done = false;
-        while !is_done {
-            let run = subscriber.take(64);
-            let mut events = run.iter();
-            is_done = match events.next() {
-                None => true,
-                Some(Event::Message(_)) => {
-                    // Forgotten with the message, which has then not been read.
-                    std::mem::forget(events);
-                    true
-                }
-                Some(event) => {
-                    let rest = std::iter::once(event).chain(events).filter(is_of_stream);
-                    let mut record = Record::new();
-                    rest.for_each(|event| record.note(event));
-                    found.extend(record.entries().iter().cloned());
-                    false
-                }
-            };
+        while subscriber.poll(64, |event| found.extend(Found::new(event))) > 0 {}
+    }
+}
+
+impl Found {
+    /// A copy of `event`; `None` if it tells of the filter.
+    fn new(event: Event<'_>) -> Option<Self> {
+        let (stream, kind) = match event {
+            Event::Joined(stream) => (stream, Kind::Joined),
+            Event::Message(message) => {
+                let (number, bytes) = (message.number(), message.bytes().to_vec());
+                (message.stream(), Kind::Message { number, bytes })
+            }
+            Event::Lost(Gap { stream, first, count, why }) => {
+                (stream, Kind::Lost { first, count, why })
+            }
+            Event::Left(stream, why) => (stream, Kind::Left(why)),
+            other => {
+                assert!(!is_of_stream(&other));
+                return None;
+            }
+        };
+        Some(Self { stream: stream.clone(), kind })
+    }
+
+    fn event(&self) -> Event<'_> {
+        let stream = &self.stream;
+        match &self.kind {
+            Kind::Joined => Event::Joined(stream),
+            Kind::Message { number, bytes } => {
+                Event::Message(Message::new(bytes, stream, *number, Lease::FOR_GOOD))
+            }
+            &Kind::Lost { first, count, why } => Event::Lost(Gap { stream, first, count, why }),
+            Kind::Left(why) => Event::Left(stream, *why),
         }
+    }
+
+    const fn is_left(&self) -> bool {
+        matches!(self.kind, Kind::Left(_))
     }
 }
 
 fn is_of_stream(event: &Event<'_>) -> bool {
     assert!(!matches!(event, Event::FilterInactive(_) | Event::FilterRefused(..)), "{event:?}");
     !matches!(event, Event::FilterActive(_))
-}
-
-fn event(entry: &Entry) -> Event<'_> {
-    match entry {
-        Entry::Joined(stream) => Event::Joined(stream),
-        Entry::Left(stream, why) => Event::Left(stream, *why),
-        Entry::Lost { stream, first, count, why } => {
-            Event::Lost(Gap { stream, first: *first, count: *count, why: *why })
-        }
-        Entry::Message { .. } => unreachable!("messages stay where they are"),
-    }
 }
 
 /// A subscriber with a filter, without the events that tell of the filter.
@@ -129,10 +149,10 @@ impl Subscribe for SuiteSubscriber {
         let Driven { subscriber, found } = self.own();
         let mut work = 0;
         while work < limit
-            && let Some(entry) = found.pop_front()
+            && let Some(first) = found.pop_front()
         {
             work += 1;
-            handler(event(&entry));
+            handler(first.event());
         }
         work += subscriber.poll(limit - work, |event| {
             if is_of_stream(&event) {
@@ -171,8 +191,9 @@ impl Subscribe for SuiteSubscriber {
     }
 
     fn streams(&self) -> usize {
-        let is_left = |entry: &&Entry| matches!(entry, Entry::Left(..));
-        self.with(|it| it.subscriber.streams() + it.found.iter().filter(is_left).count())
+        self.with(|it| {
+            it.subscriber.streams() + it.found.iter().filter(|found| found.is_left()).count()
+        })
     }
 }
 
@@ -184,7 +205,7 @@ pub(super) enum SuiteRun<'a, R> {
 
 /// A run of events that were found before.
 pub(super) struct FoundRun<'a> {
-    found: &'a mut VecDeque<Entry>,
+    found: &'a mut VecDeque<Found>,
     limit: usize,
     yielded: Cell<usize>,
 }
@@ -220,10 +241,10 @@ impl<'r, R: Run> Iterator for SuiteEvents<'r, R> {
     fn next(&mut self) -> Option<Event<'r>> {
         match self {
             Self::Found { run, next } => {
-                let entry = run.found.iter().take(run.limit).nth(*next)?;
+                let found = run.found.iter().take(run.limit).nth(*next)?;
                 *next += 1;
                 run.yielded.set(run.yielded.get().max(*next));
-                Some(event(entry))
+                Some(found.event())
             }
             Self::Matching(events) => events.find(is_of_stream),
         }
