@@ -193,6 +193,27 @@ impl NetContext {
         self.tls.as_ref().map_or(self.keys.is_none(), |tls| tls.can_connect())
     }
 
+    /// Whether publishers by datagrams are joined: with TLS only if datagrams are sealed, as any host
+    /// may advertise a publisher.
+    pub(crate) const fn can_join_by_datagrams(&self) -> bool {
+        self.keys.is_some() || self.tls.is_none()
+    }
+
+    /// Refuses datagrams that nothing seals, if connections are under TLS.
+    ///
+    /// # Errors
+    /// If there is TLS and no key.
+    pub(crate) const fn check_datagrams(&self) -> Result<(), OpenError> {
+        match self.can_join_by_datagrams() {
+            true => Ok(()),
+            false => Err(OpenError::Setting {
+                what: "net.key_file",
+                fix: "with TLS, datagrams have to be sealed: set a key to publish by rm or ru, or \
+                      publish by tcp",
+            }),
+        }
+    }
+
     /// TLS of accepted connections, if they are encrypted.
     ///
     /// # Errors

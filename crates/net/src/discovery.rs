@@ -86,7 +86,10 @@ impl Discovery {
             ..usual
         };
         let mut accept = context.settings.accept.clone();
-        accept.retain(|kind| *kind != TransportKind::Tcp || context.can_join_by_tcp());
+        accept.retain(|kind| match kind {
+            TransportKind::Tcp => context.can_join_by_tcp(),
+            TransportKind::Rm | TransportKind::Ru => context.can_join_by_datagrams(),
+        });
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
         let mut resolver = Resolver::new(settings, now);

@@ -176,6 +176,7 @@ impl Network {
             let sender = TcpSender::new(listener, options, tls, receivers, telemetry);
             return Ok((SendTransport::Tcp(sender), address));
         }
+        context.check_datagrams()?;
         let mut socket = context.session_socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;
         // Only datagrams to a group come back to this host.

@@ -230,6 +230,35 @@ pub(crate) fn address_of(publisher: &Publisher) -> SocketAddr {
     at.0.parse().expect("an address")
 }
 
+/// Any program may advertise a publisher by datagrams, which no certificate vouches for.
+#[test]
+fn a_program_under_tls_has_nothing_to_do_with_datagrams_that_no_key_seals() {
+    let sides = Sides::new();
+    let (group, resolver_group) = groups();
+    let [own, plain] = [sides.settings(Some("end")), TlsSettings::default()].map(|tls| {
+        let resolver_group = Some(resolver_group);
+        let settings = NetSettings { group, resolver_group, tls, ..NetSettings::default() };
+        Network::open(settings).expect("a network")
+    });
+    let mut subscriber = own.subscriber(&["prices"]).expect("a subscriber");
+    let mut stranger = plain.subscriber(&["prices"]).expect("a subscriber");
+    for kind in [TransportKind::Rm, TransportKind::Ru] {
+        let refused = own.publisher(kind, "prices").expect_err("refused").to_string();
+        assert!(refused.starts_with("net.key_file: "), "{refused}");
+        let mut strangers = plain.publisher(kind, "prices").expect("a publisher");
+        assert!(strangers.wait_for_subscribers(1, LIMIT), "its own subscriber hears of it");
+        let mut publisher = own.publisher(TransportKind::Tcp, "prices").expect("a publisher");
+        assert!(publisher.wait_for_subscribers(1, LIMIT), "not joined");
+        flow(&mut publisher, &mut subscriber, 50);
+        assert_eq!((strangers.subscribers(), subscriber.streams()), (1, 1), "{kind}");
+        drop((publisher, strangers));
+        while subscriber.streams() > 0 || stranger.streams() > 0 {
+            subscriber.poll(64, |_| {});
+            stranger.poll(64, |_| {});
+        }
+    }
+}
+
 /// Addresses of this program's UDP sockets, at the loopback.
 fn datagram_sockets() -> Vec<SocketAddr> {
     let own = std::fs::read_dir("/proc/self/fd").expect("the descriptors");
