@@ -51,6 +51,10 @@ impl<C: Transport> Publisher<C> {
         topic: &str,
         settings: ContentSettings,
     ) -> Result<Self, OpenError<C::Error>> {
+        // Refused as any publisher's: the topics of its sessions have more than this name.
+        if topic.is_empty() {
+            drop(transport.publisher(topic).map_err(OpenError::Transport)?);
+        }
         let matching = Matching::new(transport, topic, settings)?;
         let all = transport.publisher(&Stream::unfiltered_topic(topic));
         let all = all.map_err(OpenError::Transport)?;

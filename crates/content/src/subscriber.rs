@@ -230,3 +230,6 @@ impl<C: Transport + Send + 'static> Subscribe for Subscriber<C> {
         self.state.streams() + ended
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod blocked;
+mod contracts;
 mod descriptor;
 mod direct;
 mod numbers;
