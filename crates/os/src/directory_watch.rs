@@ -4,7 +4,7 @@ use crate::checked;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,9 +61,21 @@ impl DirectoryWatch {
     /// Sleeps until the directory changes, the waker is called, or `limit` has passed. Calls
     /// `changed` with the name of each changed file. Returns whether the whole directory has to be
     /// read instead, because the waker was called or changes got lost.
-    pub fn wait(&self, limit: Duration, mut changed: impl FnMut(&OsStr)) -> bool {
+    pub fn wait(&self, limit: Duration, changed: impl FnMut(&OsStr)) -> bool {
+        self.wait_beside(None, limit, changed)
+    }
+
+    /// As [`wait`](Self::wait); the sleep ends, too, when `other` is readable.
+    pub fn wait_beside(
+        &self,
+        other: Option<BorrowedFd<'_>>,
+        limit: Duration,
+        mut changed: impl FnMut(&OsStr),
+    ) -> bool {
         let poll = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut fds = [poll(self.events.as_raw_fd()), poll(self.waker.0.as_raw_fd())];
+        // The system passes over negative numbers.
+        let other = other.map_or(-1, |other| other.as_raw_fd());
+        let mut fds = [poll(self.events.as_raw_fd()), poll(self.waker.0.as_raw_fd()), poll(other)];
         let limit_ms = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: `fds` is writable and its length is given.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit_ms) };

@@ -1,9 +1,9 @@
 //! System calls of Linux behind safe functions: the only crate that calls libc.
 //!
 //! Sockets: `udp`, `tcp`, `pausing_listener`, `raw_io`, past the stack `xdp`. Sleeping: `poll`,
-//! `epoll`, `event` (eventfd), `timerfd`, `futex`, `directory_watch` (inotify). Memory: `file`,
-//! `mapping`, `mirrored_mapping`. Files on disk: `replace`, `trusted_file`. Locks: `lock` (files),
-//! `biased` with `barrier`.
+//! `epoll`, `event` (eventfd), `timerfd`, `process_end` (pidfd), `futex`, `directory_watch`
+//! (inotify). Memory: `file`, `mapping`, `mirrored_mapping`. Files on disk: `replace`,
+//! `trusted_file`. Locks: `lock` (files), `biased` with `barrier`.
 //! Host and process: `interface`, `topology`, `affinity`, `priority`, `process`, `directory`,
 //! `disk_space`, `netlink`.
 
@@ -29,6 +29,7 @@ mod pausing_listener;
 pub mod poll;
 pub mod priority;
 pub mod process;
+pub mod process_end;
 pub mod raw_io;
 #[doc(hidden)]
 pub mod refusal;

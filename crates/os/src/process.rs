@@ -26,12 +26,17 @@ impl Identity {
         }
     }
 
+    /// Whether the process is known to be of the caller's namespace, where its number names it.
+    pub(crate) fn is_of_own_namespace(&self) -> bool {
+        self.namespace == own_namespace() && self.namespace != 0 && self.pid != 0
+    }
+
     /// Whether the process has certainly ended. False also means: unknown.
     ///
     /// Only two things prove it: no process has the id, or the one that has it is a zombie. Another
     /// start time proves nothing, because a process in another time namespace sees other times.
     pub fn is_surely_gone(&self) -> bool {
-        if self.namespace != own_namespace() || self.namespace == 0 || self.pid == 0 {
+        if !self.is_of_own_namespace() {
             return false;
         }
         !number_in_use(self.pid)

@@ -2,7 +2,8 @@
 //! detects dead publishers.
 //!
 //! One thread per domain handle, started with the first subscriber. It sleeps until the directory
-//! changes, and runs a few times per liveness time; no message passes through it.
+//! changes or a publisher's process ends, and runs four times a second besides; no message passes
+//! through it.
 //!
 //! A change in the directory costs one check of the changed session, regardless of the number of
 //! sessions. A new subscriber causes a full scan, as does every second.
@@ -13,7 +14,7 @@ use crate::image::Image;
 use crate::liveness::{is_publisher_alive, publisher_process};
 use crate::local_registry;
 use crate::local_session::DomainKey;
-use crate::remote_publisher::RemotePublisher;
+use crate::publisher_watch::PublisherWatch;
 use crate::segment::SessionFiles;
 use crate::settings::DomainSettings;
 use crate::subscription::{JoinState, Subscription};
@@ -38,7 +39,7 @@ pub(crate) struct Conductor {
     watch: DirectoryWatch,
     subscribers: Subscribers,
     telemetry: Arc<Telemetry>,
-    publishers: Vec<Weak<RemotePublisher>>,
+    publishers: PublisherWatch,
     must_scan: bool,
     /// Sessions whose files have changed since the last duty cycle.
     changed: BTreeSet<u64>,
@@ -71,7 +72,7 @@ impl Conductor {
             watch,
             subscribers,
             telemetry,
-            publishers: Vec::new(),
+            publishers: PublisherWatch::default(),
             must_scan: true,
             changed: BTreeSet::new(),
             retry: None,
@@ -80,8 +81,9 @@ impl Conductor {
         }
     }
 
+    /// Longest time between two checks of all publishers.
     fn interval(&self) -> Duration {
-        (self.settings.liveness / 4).clamp(Duration::from_millis(1), Duration::from_millis(250))
+        self.publishers.interval(self.settings.liveness)
     }
 
     /// Joins every session that a subscriber wants and has not joined. False if the directory
@@ -210,18 +212,15 @@ impl Conductor {
             return Ok(Attempt::NoRoom);
         }
         let (image, publisher) = Image::join(files, opened, &subscription.request)?;
-        self.publishers.push(Arc::downgrade(&publisher));
+        self.publishers.add(&publisher);
         subscription.push(image);
         Ok(Attempt::Joined)
     }
 
-    /// Checks that the publishers of joined sessions live; removes the files of dead ones.
-    fn check_publishers(&mut self) {
-        let before = self.publishers.len();
-        self.publishers.retain(|publisher| {
-            publisher.upgrade().is_some_and(|publisher| publisher.check_alive())
-        });
-        if self.publishers.len() < before
+    /// Checks that the publishers of joined sessions live, `all` of them or those that the kernel
+    /// tells of; removes the files of dead ones.
+    fn check_publishers(&mut self, all: bool) {
+        if self.publishers.check(all)
             && let Ok(reclaimed) = directory::reclaim(&self.settings.directory)
         {
             self.telemetry.reclaimed(reclaimed.len());
@@ -245,10 +244,11 @@ impl Agent for Conductor {
             let subscribers = self.living_subscribers();
             self.join_sessions(&changed, &subscribers, now);
         }
-        if now - self.last_liveness_check >= self.interval() {
+        let is_check_due = now - self.last_liveness_check >= self.interval();
+        if is_check_due {
             self.last_liveness_check = now;
-            self.check_publishers();
         }
+        self.check_publishers(is_check_due);
         0
     }
 
@@ -256,7 +256,7 @@ impl Agent for Conductor {
         let limit = self.interval();
         let changed = &mut self.changed;
         let note = |name: &OsStr| changed.extend(name.to_str().and_then(directory::session_of));
-        self.must_scan |= self.watch.wait(limit, note);
+        self.must_scan |= self.watch.wait_beside(self.publishers.descriptor(), limit, note);
     }
 
     fn name(&self) -> &'static str {

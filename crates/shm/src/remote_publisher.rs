@@ -22,6 +22,10 @@ impl RemotePublisher {
         Self { ring, process, signal, is_gone: AtomicBool::new(false) }
     }
 
+    pub(crate) const fn process(&self) -> &Identity {
+        &self.process
+    }
+
     pub(crate) const fn pid(&self) -> u32 {
         self.process.pid
     }
@@ -31,17 +35,22 @@ impl RemotePublisher {
         if is_publisher_alive(&self.ring, self.process) {
             return true;
         }
+        self.note_gone();
+        false
+    }
+
+    /// Notes that the kernel has told of the publisher's end, and wakes the subscriber.
+    pub(crate) fn note_gone(&self) {
         // PAIRS(gone): release here, acquire in `is_gone`. After the kernel's answer everything
         // that the publisher committed is visible.
         self.is_gone.store(true, Ordering::Release);
         self.signal.wake();
-        false
     }
 
     /// Whether the publisher's process has ended.
     #[inline]
     pub(crate) fn is_gone(&self) -> bool {
-        // PAIRS(gone): acquire here, release in `check_alive`.
+        // PAIRS(gone): acquire here, release in `note_gone`.
         self.is_gone.load(Ordering::Acquire)
     }
 }
