@@ -239,13 +239,15 @@ impl Subscriber {
         let LastRead { at, may_have_more, .. } = self.read;
         // Before the lock under which sockets and deadline are copied.
         self.owner_state.set_reader(SocketReader::Descriptor);
+        // Before the set watches for the next deadline.
+        let is_idle = set.on_idle_poll(at, may_have_more);
         let queue = (&mut self.queue, may_have_more);
         let (may_have_more, is_watched) = self.sessions.refill_and_watch(at, queue, set);
         // Both are left to the next poll.
         if may_have_more || !self.queue.is_empty() {
             event.notify();
         }
-        let is_idle = self.queue.is_empty() && set.on_idle_wakeup();
+        let is_idle = is_idle && self.queue.is_empty();
         if is_idle {
             set.pause();
         }

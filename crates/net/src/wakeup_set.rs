@@ -58,9 +58,14 @@ impl WakeupSet {
         self.idle_wakeups = 0;
     }
 
-    /// The loop was woken without an event; returns whether it is idle.
-    pub(crate) fn on_idle_wakeup(&mut self) -> bool {
-        self.idle_wakeups = self.idle_wakeups.saturating_add(1);
+    /// The loop has polled at `now` without an event; returns whether it is idle.
+    ///
+    /// Only what wakes a loop that sleeps counts: something that it `has_read`, or a deadline. One
+    /// that polls without sleeping is as far from idle after any number of polls.
+    pub(crate) fn on_idle_poll(&mut self, now: Nanos, has_read: bool) -> bool {
+        if has_read || now >= self.due {
+            self.idle_wakeups = self.idle_wakeups.saturating_add(1);
+        }
         self.is_idle()
     }
 
@@ -202,11 +207,29 @@ mod tests {
         let event = EventFd::new(false).unwrap();
         let mut set = WakeupSet::new(event.as_fd()).unwrap();
         for _ in 0..2 {
-            assert!((1..IDLE_WAKEUPS).all(|_| !set.on_idle_wakeup()));
-            assert!(set.on_idle_wakeup() && set.is_idle());
+            assert!((1..IDLE_WAKEUPS).all(|_| !set.on_idle_poll(0, true)));
+            assert!(set.on_idle_poll(0, true) && set.is_idle());
             set.on_events();
             assert!(!set.is_idle());
         }
+    }
+
+    /// The deadline is watched for anew with each poll of the last millisecond before it.
+    #[test]
+    fn a_loop_that_polls_without_sleeping_is_idle_after_as_many_deadlines() {
+        let event = EventFd::new(false).unwrap();
+        let mut set = WakeupSet::new(event.as_fd()).unwrap();
+        let (mut now, mut deadlines) = (1_000 * SECOND, 0);
+        assert!(set.watch(vec![], (now, now + SECOND), 1));
+        while !set.is_idle() {
+            let due = set.due;
+            deadlines += u32::from(now >= due);
+            set.on_idle_poll(now, false);
+            let next = if now >= due { now + 10 * MILLISECOND } else { due };
+            assert!(set.watch(vec![], (now, next), 1));
+            now += MILLISECOND / 100;
+        }
+        assert_eq!(deadlines, IDLE_WAKEUPS);
     }
 
     #[test]
