@@ -19,6 +19,7 @@ use crate::writer::{Progress, Writer};
 use core::fmt;
 use core::ops::RangeInclusive;
 use lanecast_base::clock::deadline;
+use lanecast_base::sync::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -33,6 +34,8 @@ struct Shared<S: Storage> {
     writer: Mutex<Writer<S>>,
     preallocator: Preallocator<S>,
     pins: RetentionPins,
+    /// The present by which records age, in nanoseconds since 1970; 0 for the wall clock's.
+    unix_ns: AtomicU64,
     /// Held while segments are removed: one retention run at a time.
     retaining: Mutex<()>,
     settings: JournalConfig,
@@ -106,6 +109,7 @@ impl<S: Storage> Journal<S> {
                 next_segment,
             ),
             pins: RetentionPins::default(),
+            unix_ns: AtomicU64::new(0),
             retaining: Mutex::new(()),
             settings,
             listener,
@@ -250,10 +254,21 @@ impl<S: Storage> Journal<S> {
         self.shared.retain()
     }
 
+    /// Sets the present by which records age, in nanoseconds since 1970, in place of the wall
+    /// clock's: for a program that dates records by a clock of its own, and goes on to call this.
+    pub fn set_time(&self, unix_ns: u64) {
+        // Relaxed: a time that is a little older keeps a segment for so much longer.
+        self.shared.unix_ns.store(unix_ns, Ordering::Relaxed);
+    }
+
     /// Sequence of the first record behind the oldest segment, if the configured retention is due
     /// to remove that segment, pinned or not.
     pub fn retention_due(&self) -> Option<u64> {
-        due(&lock(&self.shared.source.catalog), self.shared.settings.retention, unix_ns())
+        due(
+            &lock(&self.shared.source.catalog),
+            self.shared.settings.retention,
+            self.shared.unix_ns(),
+        )
     }
 
     /// Asks the preallocator thread to do the same as
@@ -348,6 +363,14 @@ impl<S: Storage> Shared<S> {
         }
     }
 
+    /// The present by which records age.
+    fn unix_ns(&self) -> u64 {
+        match self.unix_ns.load(Ordering::Relaxed) {
+            0 => unix_ns(),
+            set => set,
+        }
+    }
+
     fn retain(&self) -> StorageResult<usize> {
         // The preallocator and a caller of `apply_retention` may get here at the same time.
         let _turn = lock(&self.retaining);
@@ -355,7 +378,7 @@ impl<S: Storage> Shared<S> {
         let _ = index_file::write_complete(&self.source, self.preallocator.journal());
         let Source { storage, catalog } = &*self.source;
         let (recycler, retention) = (self.preallocator.recycler(), self.settings.retention);
-        retain(storage, catalog, recycler, retention, &self.pins, unix_ns())
+        retain(storage, catalog, recycler, retention, &self.pins, self.unix_ns())
     }
 }
 

@@ -31,6 +31,7 @@ mod index;
 mod link;
 mod links;
 mod log;
+mod log_clock;
 mod name;
 mod options;
 mod outbox;

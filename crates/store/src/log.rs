@@ -133,6 +133,7 @@ impl<S: Storage> JournalLog<S> {
     /// Sets the time of the next records; times never decrease in a journal.
     pub(crate) fn set_time(&mut self, unix_ns: u64) {
         self.unix_ns = self.unix_ns.max(unix_ns);
+        self.journal.set_time(self.unix_ns);
         self.sought.get_mut().bytes_left = SOUGHT_BYTES;
     }
 

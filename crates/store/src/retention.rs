@@ -24,7 +24,7 @@ use crate::options::{StoreRetention, TopicRetention};
 use core::cmp::Reverse;
 use core::ops::Range;
 use lanecast_journal::Storage;
-use lanecast_persistence::{LogFull, Store, StoreLog};
+use lanecast_persistence::{LogFull, Nanos, Store, StoreLog};
 use lanecast_wire::store::LogRecord;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ const STEP: u64 = 1 << 20;
 const RECORD_OVERHEAD: u64 = 64;
 /// Time between two looks at a segment whose messages may not be moved yet, and between two
 /// segments that are moved although others have not written as much.
-const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+const LOOK_AGAIN: Nanos = 1_000_000_000;
 
 /// Retention in progress. The server owns it.
 #[derive(Debug)]
@@ -55,9 +55,9 @@ pub(crate) struct RetentionTask {
     /// Position up to which segments are moved in time, whatever others write meanwhile.
     turn_end: u64,
     /// Time of the next such segment.
-    turn_at: u64,
+    turn_at: Nanos,
     /// Time of the next look at a cut for which nothing may be moved yet.
-    look_at: u64,
+    look_at: Nanos,
     /// Consumption of all streams in the last step: more of it releases messages.
     consumed: u64,
     given_up: u64,
@@ -109,9 +109,9 @@ impl RetentionTask {
         &mut self,
         machine: &mut Store,
         log: &mut JournalLog<S>,
-        unix_ns: u64,
+        now: Nanos,
     ) -> Result<bool, LogFull> {
-        self.limit_topics(machine, log, unix_ns)?;
+        self.limit_topics(machine, log)?;
         if let Some((cut, position)) = self.made
             && log.persisted() >= position
         {
@@ -137,12 +137,12 @@ impl RetentionTask {
         if self.note_consumption(machine) || is_paid {
             (self.turn_end, self.look_at) = (log.appended(), 0);
         }
-        let is_in_turn = cut <= self.turn_end && unix_ns >= self.turn_at;
+        let is_in_turn = cut <= self.turn_end && now >= self.turn_at;
         let may_move = self.cut.1 > 0 || is_paid || (is_in_turn && self.fits(machine, log));
-        if !may_move && unix_ns < self.look_at {
+        if !may_move && now < self.look_at {
             return Ok(false);
         }
-        self.look_at = unix_ns.saturating_add(LOOK_AGAIN_NS);
+        self.look_at = now.saturating_add(LOOK_AGAIN);
         let moved = self.cut.1;
         let is_more = self.vacate(cut, may_move, machine, log)?;
         if !is_more {
@@ -150,7 +150,7 @@ impl RetentionTask {
             let beyond = self.cut.1.saturating_sub(self.segment_bytes / 2);
             self.move_at = self.move_at.max(self.others_bytes(log) + beyond);
             if beyond > 0 {
-                self.turn_at = unix_ns.saturating_add(LOOK_AGAIN_NS);
+                self.turn_at = now.saturating_add(LOOK_AGAIN);
             }
         }
         Ok(is_more && self.cut.1 > moved)
@@ -220,8 +220,9 @@ impl RetentionTask {
         &mut self,
         machine: &mut Store,
         log: &mut JournalLog<S>,
-        unix_ns: u64,
     ) -> Result<(), LogFull> {
+        // As records are dated, so that a jump of the wall clock makes none older.
+        let unix_ns = log.unix_ns();
         if self.settings.topics.is_empty() {
             return Ok(());
         }

@@ -9,6 +9,7 @@ use crate::directory::StoreDirectory;
 use crate::error::StoreError;
 use crate::fetch_queue::FetchQueue;
 use crate::log::JournalLog;
+use crate::log_clock::LogClock;
 use crate::name;
 use crate::options::StoreOptions;
 use crate::outbox::Outbox;
@@ -92,6 +93,7 @@ pub struct StoreServer<T: Transport + Clone> {
     transport: T,
     wakeup: Wakeup,
     clock: Clock,
+    log_clock: LogClock,
     persisted: u64,
     /// Messages and other events of topics in the last poll.
     found: usize,
@@ -172,6 +174,7 @@ impl<T: Transport + Clone> StoreServer<T> {
         let checkpointer =
             Checkpointer::start(storage, recovered, journal.pin(1), interval, HEADS_BYTES);
         let checkpointer = Some(checkpointer.map_err(StoreError::Wakeup)?);
+        let log_clock = LogClock::new(catalog.unix_ns);
         let log = JournalLog::new(journal, catalog, checkpointer);
         let mut requests =
             transport.subscriber(&[&name::requests(name)]).map_err(StoreError::Transport)?;
@@ -203,6 +206,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             transport,
             wakeup,
             clock: Clock::host(),
+            log_clock,
             next_tick: 0,
             forget_at: 0,
             stats: StoreStats::default(),
@@ -229,7 +233,7 @@ impl<T: Transport + Clone> StoreServer<T> {
     /// has to end. Messages that were not told to be stable may be lost; others hold them.
     pub fn poll(&mut self) -> Result<usize, StoreError<T::Error>> {
         let now = self.now();
-        self.log.set_time(unix_ns());
+        self.log.set_time(self.log_clock.read(now, unix_ns()));
         self.found = self.poll_topics(now);
         // Reading ahead goes before requests: when it is done the reader's next one is here, and a
         // look that finds none would arm the wake-up, which costs two barriers.
@@ -260,9 +264,8 @@ impl<T: Transport + Clone> StoreServer<T> {
         }
         if now >= self.retain_at {
             self.log.look_at_disk();
-            let unix_ns = unix_ns();
             // A log without room stops it until then; the rest of a cut follows in the next poll.
-            let step = self.retention.step(&mut self.machine, &mut self.log, unix_ns);
+            let step = self.retention.step(&mut self.machine, &mut self.log, now);
             self.retain_at = now + if step == Ok(true) { 0 } else { RETAIN };
             work += usize::from(step == Ok(true));
         }

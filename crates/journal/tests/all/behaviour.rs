@@ -283,6 +283,19 @@ fn retention_by_age_keeps_the_newest_segment() {
     log.commit().unwrap();
 }
 
+/// A wall clock that jumps ages nothing where a program dates records by a clock of its own.
+#[test]
+fn records_age_by_the_time_that_the_program_tells() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let retention = Retention { bytes: None, age: Some(Duration::from_secs(1)) };
+    drop(filled(&disk, settings(), 300));
+    let journal = Journal::open(disk, JournalConfig { retention, ..settings() }).unwrap();
+    journal.set_time(1_000_000_000);
+    assert_eq!((journal.retention_due(), journal.apply_retention()), (None, Ok(0)));
+    journal.set_time(1_000_000_000_000);
+    assert!(journal.retention_due().is_some() && journal.apply_retention().unwrap() > 5);
+}
+
 #[test]
 fn a_payload_in_two_pieces_is_one_in_the_journal() {
     let payload: Vec<u8> = (0..100).collect();
