@@ -6,7 +6,6 @@ use crate::error::{OpenError, ReadError};
 use crate::file_name;
 use crate::index::{Index, Interval, Mark};
 use crate::index_file;
-use crate::lock::lock;
 use crate::pin::{RetentionPin, RetentionPins};
 use crate::read_buffer::ReadBuffer;
 use crate::record::Record;
@@ -32,6 +31,10 @@ pub(crate) struct Limit {
     pub(crate) durability: Durability,
 }
 
+/// A sealed segment, by its number, whose index is neither in memory nor in its file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexLost(pub(crate) u64);
+
 /// A position in a journal, and the records from there on.
 ///
 /// Reads in blocks of up to 256 KiB and verifies every record. A cursor of a
@@ -56,17 +59,43 @@ pub struct Cursor<S: Storage> {
 }
 
 impl<S: Storage> Cursor<S> {
+    /// A cursor; makes the index of a sealed segment anew that has lost it.
     pub(crate) fn new(
         source: Arc<Source<S>>,
         limit: Option<Limit>,
         pins: Option<&RetentionPins>,
         from: Start,
     ) -> Result<Self, ReadError> {
+        // The segment stays while it is read.
+        let _pin = pins.map(|pins| pins.pin(0));
+        loop {
+            match Self::try_new(Arc::clone(&source), limit.clone(), pins, from)? {
+                Ok(cursor) => return Ok(cursor),
+                Err(IndexLost(number)) => index_file::restore(&source, number)?,
+            }
+        }
+    }
+
+    /// The same, but leaves a lost index to the caller: reading the whole segment takes long.
+    pub(crate) fn try_new(
+        source: Arc<Source<S>>,
+        limit: Option<Limit>,
+        pins: Option<&RetentionPins>,
+        from: Start,
+    ) -> Result<Result<Self, IndexLost>, ReadError> {
         // Pinned before the search: retention must not remove the start position meanwhile.
         let pin = pins.map(|pins| pins.pin(0));
         let place = StartSegment::find(&source, from)?;
         let number = place.segment;
         let segment = Segment::open(&source.storage, number, OpenMode::Read)?;
+        let index = match place.index {
+            None if place.is_complete && from != Start::Oldest => {
+                let read = index_file::read(&source.storage, &segment, place.first);
+                let Some(index) = read else { return Ok(Err(IndexLost(number))) };
+                Some(index)
+            }
+            index => index,
+        };
         // Without a writer's limit every record in the files may be read.
         let readable = if limit.is_some() { 0 } else { u64::MAX };
         let mut cursor = Self {
@@ -81,15 +110,9 @@ impl<S: Storage> Cursor<S> {
             pin,
             peeked: None,
         };
-        let index = match place.index {
-            None if place.is_complete && from != Start::Oldest => {
-                cursor.sealed_index(place.first)?
-            }
-            index => index,
-        };
         cursor.seek(from, index)?;
         cursor.advance_pin(place.first);
-        Ok(cursor)
+        Ok(Ok(cursor))
     }
 
     /// Moves to another position of the journal.
@@ -352,20 +375,6 @@ impl<S: Storage> Cursor<S> {
         if let Some(pin) = &self.pin {
             pin.move_to(self.scanner.sequence_check.next.unwrap_or(first));
         }
-    }
-
-    /// The index of the sealed segment that begins with record `first`; made anew without a file.
-    fn sealed_index(&self, first: u64) -> Result<Option<Index>, ReadError> {
-        let storage = &self.source.storage;
-        if let Some(index) = index_file::read(storage, &self.segment, first) {
-            return Ok(Some(index));
-        }
-        let made = index_file::rebuild(&self.segment)?;
-        if let Some(index) = &made {
-            // For the next cursor, and for the owner to write.
-            lock(&self.source.catalog).set_index(self.segment.number, index.clone());
-        }
-        Ok(made)
     }
 
     /// Scans forward to `from`, starting at the nearest index mark.

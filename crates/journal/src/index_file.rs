@@ -2,6 +2,7 @@
 //! complete, on the thread that applies retention; a search reads them. A missing or damaged one
 //! is made anew from its segment, so none is ever synchronized.
 
+use crate::error::ReadError;
 use crate::file_name;
 use crate::index::{Index, Mark};
 use crate::lock::lock;
@@ -32,12 +33,20 @@ pub(crate) fn read<S: Storage>(
     (sequences.start == first).then_some(index)
 }
 
-/// The index of a sealed segment from its records; `None` if these are damaged, which reading them
-/// reports.
+/// Makes the index of a sealed segment anew, for cursors and for the owner to write. That of a
+/// damaged segment is empty: reading its records reports the damage.
 ///
 /// # Errors
-/// If the disk refuses.
-pub(crate) fn rebuild<F: StoredFile>(segment: &Segment<F>) -> StorageResult<Option<Index>> {
+/// If the segment was removed, or the disk refuses.
+pub(crate) fn restore<S: Storage>(source: &Source<S>, number: u64) -> Result<(), ReadError> {
+    let segment = Segment::open(&source.storage, number, OpenMode::Read)?;
+    let index = rebuild(&segment)?.unwrap_or_default();
+    lock(&source.catalog).set_index(number, index);
+    Ok(())
+}
+
+/// The index of a sealed segment from its records; `None` if these are damaged.
+fn rebuild<F: StoredFile>(segment: &Segment<F>) -> StorageResult<Option<Index>> {
     let (mut index, mut read_buffer) = (Index::default(), ReadBuffer::default());
     let mut scanner = RecordScanner::new(SequenceCheck::at_segment(segment.number));
     loop {

@@ -4,7 +4,7 @@ use crate::append_queue::{AppendQueue, Commit, Durability, Health};
 use crate::batch::CommitBatch;
 use crate::clock::unix_ns;
 use crate::config::JournalConfig;
-use crate::cursor::{Cursor, Limit};
+use crate::cursor::{Cursor, IndexLost, Limit};
 use crate::error::{AppendError, OpenError, PersistError, ReadError, WaitError};
 use crate::index_file;
 use crate::lock::lock;
@@ -117,7 +117,9 @@ impl<S: Storage> Journal<S> {
         let (beside, behind) = (Arc::clone(&shared), Arc::clone(&shared));
         // A segment that cannot be removed now is tried again when the next one is full.
         let preallocator_thread = thread("lanecast-spares", move || {
-            beside.preallocator.run(|| drop(beside.retain()));
+            // An index that cannot be made now is requested again.
+            let restore_index = |number| drop(index_file::restore(&beside.source, number));
+            beside.preallocator.run(|| drop(beside.retain()), restore_index);
         })?;
         let mut journal = Self {
             shared,
@@ -290,6 +292,24 @@ impl<S: Storage> Journal<S> {
         let limit = Limit { append_queue: Arc::clone(&self.shared.append_queue), durability };
         let source = Arc::clone(&self.shared.source);
         Cursor::new(source, Some(limit), Some(&self.shared.pins), from)
+    }
+
+    /// As [`cursor`](Self::cursor), but reads no more than a part of a segment to find the position:
+    /// where a crash has taken a segment's index, which costs reading all of it, the journal's own
+    /// thread makes that anew. `None` until it has: the caller tries again later.
+    ///
+    /// # Errors
+    /// If the start position was removed or cannot be read.
+    pub fn try_cursor(
+        &self,
+        from: Start,
+        durability: Durability,
+    ) -> Result<Option<Cursor<S>>, ReadError> {
+        let limit = Limit { append_queue: Arc::clone(&self.shared.append_queue), durability };
+        let source = Arc::clone(&self.shared.source);
+        let found = Cursor::try_new(source, Some(limit), Some(&self.shared.pins), from)?;
+        let lost = |IndexLost(number)| self.shared.preallocator.request_index(number);
+        Ok(found.map_err(lost).ok())
     }
 
     /// Writes all accepted records and closes the journal. Dropping does the same without reporting

@@ -1,5 +1,6 @@
 //! Preallocation of segments: spare segments are created ahead of need, on a thread of their own,
-//! so that a change of segment does not wait for the disk. The same thread applies retention.
+//! so that a change of segment does not wait for the disk. The same thread applies retention, and
+//! makes lost indexes anew.
 
 use crate::lock::lock;
 use crate::recycler::Recycler;
@@ -8,7 +9,7 @@ use crate::start::Source;
 use crate::storage::{Fill, Storage, StorageError, StorageErrorKind, StorageResult};
 use crate::writer::SegmentSupply;
 use lanecast_base::sync::{AtomicU64, Ordering};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -29,6 +30,8 @@ struct State<S: Storage> {
     is_writer_waiting: bool,
     /// Requests a retention run: the writer has changed segments.
     needs_retention: bool,
+    /// Segments whose indexes are to be made anew.
+    lost_indexes: BTreeSet<u64>,
     is_closed: bool,
 }
 
@@ -64,6 +67,7 @@ impl<S: Storage> Preallocator<S> {
             waiting: 0,
             is_writer_waiting: false,
             needs_retention: false,
+            lost_indexes: BTreeSet::new(),
             is_closed: false,
         });
         // At least one: without it the writer could not continue.
@@ -73,19 +77,26 @@ impl<S: Storage> Preallocator<S> {
     }
 
     /// Body of the preallocator thread: keeps the wanted number of spare segments until
-    /// [`close`](Self::close), and calls `apply_retention` on request.
-    pub(crate) fn run(&self, request_retention: impl Fn()) {
+    /// [`close`](Self::close), and calls `apply_retention` and `restore_index` on request.
+    pub(crate) fn run(&self, apply_retention: impl Fn(), restore_index: impl Fn(u64)) {
         let mut state = lock(&self.state);
         loop {
             if state.needs_retention {
                 state.needs_retention = false;
                 drop(state);
-                request_retention();
+                apply_retention();
                 state = lock(&self.state);
             } else if state.is_closed {
                 return;
             } else if state.spares.len() >= self.wanted || state.failure.is_some() {
-                state = self.sleep(state);
+                // The writer may need a segment at once, so those come first.
+                let Some(number) = state.lost_indexes.pop_first() else {
+                    state = self.sleep(state);
+                    continue;
+                };
+                drop(state);
+                restore_index(number);
+                state = lock(&self.state);
             } else {
                 // Created without the lock, which the writer takes for each new segment.
                 let number = state.next;
@@ -170,6 +181,13 @@ impl<S: Storage> Preallocator<S> {
     pub(crate) fn request_retention(&self) {
         lock(&self.state).needs_retention = true;
         self.changed.notify_all();
+    }
+
+    /// Requests that a segment's index is made anew.
+    pub(crate) fn request_index(&self, number: u64) {
+        if lock(&self.state).lost_indexes.insert(number) {
+            self.changed.notify_all();
+        }
     }
 
     /// Id of the journal.

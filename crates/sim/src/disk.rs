@@ -38,6 +38,7 @@ impl SimulatedDisk {
             fails_at: None,
             capacity,
             writes_short: false,
+            holds_preallocations: false,
         }))
     }
 
@@ -76,6 +77,11 @@ impl SimulatedDisk {
     /// Sets the capacity in bytes.
     pub fn set_capacity(&self, bytes: u64) {
         self.state().capacity = bytes;
+    }
+
+    /// Preallocations take until this is called again, without.
+    pub fn hold_preallocations(&self, is_so: bool) {
+        self.state().holds_preallocations = is_so;
     }
 
     /// Makes some writes partial.

@@ -75,6 +75,8 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     passed: RefCell<PassedPlaces>,
     read_error: RefCell<Option<ReadError>>,
     sought: RefCell<Sought>,
+    /// A reader waits for a segment's index, which the journal makes anew.
+    awaits_index: Cell<bool>,
 }
 
 /// Positions from which on the next message is to be looked for, by stream and sequence, with the
@@ -127,6 +129,7 @@ impl<S: Storage> JournalLog<S> {
             passed: RefCell::default(),
             read_error: RefCell::default(),
             sought: RefCell::default(),
+            awaits_index: Cell::new(false),
         }
     }
 
@@ -286,7 +289,7 @@ impl<S: Storage> JournalLog<S> {
         readings.push(reading);
     }
 
-    /// A reader from message `from` on; `None` if it is not durable.
+    /// A reader from message `from` on; `None` if it is not durable, or cannot be found yet.
     fn reading(&self, stream: u32, from: u64) -> Result<Option<Reading<S>>, ReadError> {
         let Some(index) = self.catalog.streams.get(stream as usize) else { return Ok(None) };
         let Some(mut place) = self.durable_place(index, from) else { return Ok(None) };
@@ -297,7 +300,7 @@ impl<S: Storage> JournalLog<S> {
             place.position = place.position.max(*position);
         }
         let cursor = self.cursor(place)?;
-        Ok(Some(Reading::new((stream, generation), from, place, cursor)))
+        Ok(cursor.map(|cursor| Reading::new((stream, generation), from, place, cursor)))
     }
 
     /// Remembers how far a reader has looked for its next message, and the reader.
@@ -317,12 +320,16 @@ impl<S: Storage> JournalLog<S> {
         index.place(sequence).filter(|place| place.position <= self.persisted())
     }
 
-    fn cursor(&self, place: Place) -> Result<Cursor<S>, ReadError> {
-        self.journal.cursor(Start::Sequence(place.position), Durability::Persisted)
+    /// A cursor at the place; `None` while the journal makes the index of its segment anew.
+    fn cursor(&self, place: Place) -> Result<Option<Cursor<S>>, ReadError> {
+        let start = Start::Sequence(place.position);
+        let cursor = self.journal.try_cursor(start, Durability::Persisted)?;
+        self.awaits_index.set(cursor.is_none());
+        Ok(cursor)
     }
 
     /// Reads up to `limit` bytes of the journal ahead, and no more than a record beyond; returns
-    /// how many it has read, 0 at the end.
+    /// how many it has read, 0 at the end, or where the rest cannot be found yet.
     fn fill(&self, reading: &mut Reading<S>, limit: usize) -> Result<usize, ReadError> {
         let Some(index) = self.catalog.streams.get(reading.stream as usize) else { return Ok(0) };
         // What it has read is void.
@@ -333,12 +340,16 @@ impl<S: Storage> JournalLog<S> {
         let place = || self.durable_place(index, reading.unread());
         if reading.is_at_end() {
             let Some(place) = place() else { return Ok(0) };
-            reading.go_on(place, || self.cursor(place))?;
+            if !reading.go_on(place, || self.cursor(place))? {
+                return Ok(0);
+            }
         } else if reading.is_seeking()
             && let Some(place) = place().filter(|it| Some(it.position) > reading.position())
         {
             // The next message has a mark: what is in between need not be read.
-            reading.go_on(place, || self.cursor(place))?;
+            if !reading.go_on(place, || self.cursor(place))? {
+                return Ok(0);
+            }
         }
         reading.fill(limit)
     }
@@ -365,20 +376,21 @@ impl<S: Storage> JournalLog<S> {
     }
 
     /// Reads the messages `among` until one is of this time or later; returns where that one is, or
-    /// the end of what could be read. Charges what it reads.
+    /// the end of what could be read. `None` if a place cannot be found yet. Charges what it reads.
     fn seek(
         &self,
         stream: u32,
         among: Range<u64>,
         unix_ns: u64,
         bytes_left: &mut usize,
-    ) -> Result<(u64, bool), ReadError> {
+    ) -> Result<Option<(u64, bool)>, ReadError> {
+        self.awaits_index.set(false);
         let Some(mut reading) = self.reading(stream, among.start)? else {
-            return Ok((among.start, false));
+            return Ok((!self.awaits_index.get()).then_some((among.start, false)));
         };
         while reading.next() < among.end {
             match reading.first() {
-                Some((time, _)) if time >= unix_ns => return Ok((reading.next(), true)),
+                Some((time, _)) if time >= unix_ns => return Ok(Some((reading.next(), true))),
                 Some(_) => reading.advance(),
                 None => {
                     let read = self.fill(&mut reading, SLICE)?;
@@ -389,7 +401,7 @@ impl<S: Storage> JournalLog<S> {
                 }
             }
         }
-        Ok((reading.next(), false))
+        Ok((!self.awaits_index.get()).then_some((reading.next(), false)))
     }
 
     /// Reads as [`read`](StoreLog::read) does, however much has to be read for it.
@@ -515,7 +527,8 @@ impl<S: Storage> StoreLog for JournalLog<S> {
             return None;
         }
         match self.seek(stream, among.clone(), unix_ns, bytes_left) {
-            Ok((sequence, is_read)) => {
+            Ok(None) => None,
+            Ok(Some((sequence, is_read))) => {
                 if answers.len() >= SOUGHT_MAX {
                     answers.retain(|(_, of), _| *of == unix_ns);
                 }

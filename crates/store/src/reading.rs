@@ -131,17 +131,19 @@ impl<S: Storage> Reading<S> {
     }
 
     /// Goes on at `place`; `open` makes a cursor there, if this one does not stand there already.
+    /// Returns whether there is one by now.
     pub(crate) fn go_on(
         &mut self,
         place: Place,
-        open: impl FnOnce() -> Result<Cursor<S>, ReadError>,
-    ) -> Result<(), ReadError> {
+        open: impl FnOnce() -> Result<Option<Cursor<S>>, ReadError>,
+    ) -> Result<bool, ReadError> {
         // Spans often follow each other at once.
         if self.cursor.position() != Some(place.position) {
-            self.cursor = open()?;
+            let Some(cursor) = open()? else { return Ok(false) };
+            self.cursor = cursor;
         }
         self.place = place;
-        Ok(())
+        Ok(true)
     }
 
     /// The span that is written to has grown since.

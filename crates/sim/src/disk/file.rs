@@ -44,6 +44,11 @@ impl StoredFile for SimulatedFile {
 
     fn preallocate(&self, bytes: u64, _throttle: Throttle<'_>) -> StorageResult<()> {
         let mut state = self.disk.lock();
+        while state.holds_preallocations {
+            drop(state);
+            std::thread::yield_now();
+            state = self.disk.lock();
+        }
         self.begin(&mut state, "reserve space for")?;
         let has = state.inodes[self.inode].now().len() as u64;
         if state.used() + bytes.saturating_sub(has) > state.capacity {

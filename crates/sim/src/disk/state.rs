@@ -30,6 +30,7 @@ pub(super) struct State {
     pub(super) fails_at: Option<u64>,
     pub(super) capacity: u64,
     pub(super) writes_short: bool,
+    pub(super) holds_preallocations: bool,
 }
 
 /// State shared by a disk and its open files.

@@ -106,6 +106,56 @@ impl Written {
     }
 }
 
+/// A crash of the machine has taken the index of a segment: reading all of that would stop the
+/// server for as long.
+#[test]
+fn a_lost_index_is_made_anew_beside_the_server() {
+    let segment = 1 << 20;
+    let mut written = Written::with_segments(segment);
+    for number in 0..3_000_u64 {
+        written.log.set_time(1_000 + number);
+        written.send(0, vec![7; 1_000]);
+        if number % 500 == 0 {
+            written.wait_durable();
+        }
+    }
+    written.wait_durable();
+    let Written { disk, log, streams, .. } = written;
+    let catalog = log.catalog.clone();
+    log.close().expect("closed");
+    let indexes = disk.list().expect("names").into_iter().filter(|it| it.ends_with(".index"));
+    indexes.for_each(|name| disk.damage(&name, 20, 0xAA));
+    // The journal's thread has other work for now.
+    disk.hold_preallocations(true);
+    let config = JournalConfig { segment_bytes: segment, ..JournalConfig::default() };
+    let journal = Journal::open(disk.clone(), JournalConfig { spare_segments: 3, ..config });
+    let mut log = JournalLog::new(journal.expect("a journal"), catalog, None);
+    let before = disk.read_bytes();
+    log.set_time(5_000);
+    log.read(0, 300, &mut |sequence, _, _| panic!("{sequence} is read without an index"));
+    assert_eq!(log.first_since(0, 1_330), None, "to be asked for again");
+    let read = disk.read_bytes() - before;
+    assert!(read < segment / 4, "{read} bytes on the server's thread");
+    disk.hold_preallocations(false);
+    let deadline = Instant::now() + LONG;
+    let mut found = 300;
+    while found < 310 {
+        assert!(Instant::now() < deadline, "its index is not made anew");
+        log.read(0, found, &mut |sequence, unix_ns, body| {
+            assert_eq!((sequence, unix_ns), (found, 1_000 + found));
+            assert_eq!(body, streams[0][found as usize]);
+            found += 1;
+            found < 310
+        });
+        assert_eq!(log.take_read_error(), None);
+        std::thread::yield_now();
+    }
+    while log.first_since(0, 1_330) != Some(330) {
+        assert!(Instant::now() < deadline, "its index is not made anew");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn messages_that_are_read_ahead_are_those_of_the_log() {
     for seed in 0..8 {
