@@ -137,6 +137,11 @@ impl AppendQueue {
         self.pending.load(Ordering::Relaxed)
     }
 
+    /// Segment of the next record, and the bytes that are left there.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        lock(&self.state).encoder.place()
+    }
+
     /// State of the disk.
     pub(crate) fn health(&self) -> Health {
         const NO_SPACE: u32 = Health::NoSpace as u32;

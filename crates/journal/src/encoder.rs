@@ -57,6 +57,11 @@ impl Encoder {
         self.sequence
     }
 
+    /// Segment of the next record, and the bytes that are left there.
+    pub(crate) const fn place(&self) -> (u64, u64) {
+        (self.segment, self.segment_bytes.saturating_sub(self.offset))
+    }
+
     /// Checks that `entry` fits into an empty segment.
     pub(crate) fn check(&self, entry: &Entry<'_>) -> Result<(), AppendError> {
         let room = self.format.segment_bytes - RECORDS_OFFSET - RECORD_HEADER;

@@ -142,6 +142,11 @@ impl<S: Storage> Journal<S> {
         self.shared.settings.segment_bytes
     }
 
+    /// Bytes that may wait for the disk before appends are refused.
+    pub fn max_pending_bytes(&self) -> usize {
+        self.shared.settings.max_pending_bytes
+    }
+
     /// Result of the recovery at opening.
     pub const fn recovered(&self) -> Recovered {
         self.recovered
@@ -222,11 +227,23 @@ impl<S: Storage> Journal<S> {
         self.shared.append_queue.health()
     }
 
-    /// Bytes that can still be written, about, if the disk has no space for another segment: a
-    /// program that gives up old records by writing new ones stops to write others before that is
-    /// nothing. `None` while there was space.
-    pub fn room_on_full_disk(&self) -> Option<u64> {
-        self.shared.preallocator.room_on_full_disk()
+    /// Bytes of the segments that are made, behind the records that were appended: these find space
+    /// on the disk, however full it is. A program that gives up old records by writing new ones
+    /// stops to write others before that is nothing.
+    pub fn room(&self) -> u64 {
+        let (segment, left) = self.shared.append_queue.place();
+        self.shared.preallocator.room(segment, left)
+    }
+
+    /// Whether the last attempt to make a segment has found the disk full.
+    pub fn is_disk_full(&self) -> bool {
+        self.shared.preallocator.is_full()
+    }
+
+    /// Has the segment that is being made finished soon, at the cost of the appends in it: the
+    /// program waits for its [room](Self::room).
+    pub fn hurry_preallocation(&self) {
+        self.shared.preallocator.hurry();
     }
 
     /// Tries again to make the next segment, if the disk had no space for it.

@@ -28,6 +28,8 @@ struct State<S: Storage> {
     waiting: usize,
     /// The writer waits for its next segment.
     is_writer_waiting: bool,
+    /// The program waits for the next segment.
+    is_hurried: bool,
     /// Requests a retention run: the writer has changed segments.
     needs_retention: bool,
     /// Segments whose indexes are to be made anew.
@@ -66,6 +68,7 @@ impl<S: Storage> Preallocator<S> {
             is_full: false,
             waiting: 0,
             is_writer_waiting: false,
+            is_hurried: false,
             needs_retention: false,
             lost_indexes: BTreeSet::new(),
             is_closed: false,
@@ -103,6 +106,7 @@ impl<S: Storage> Preallocator<S> {
                 drop(state);
                 let made = self.make(number);
                 state = lock(&self.state);
+                state.is_hurried = false;
                 match made {
                     Ok(segment) => {
                         state.next += 1;
@@ -141,7 +145,8 @@ impl<S: Storage> Preallocator<S> {
         // The writer may have begun its next segment since.
         let wrapped = || before + bytes.saturating_sub(writer);
         let (filled, written) = (bytes - left, before.checked_sub(writer).unwrap_or_else(wrapped));
-        if state.is_writer_waiting || state.is_closed || is_late(filled, left, written, writer) {
+        let is_waited_for = state.is_writer_waiting || state.is_hurried || state.is_closed;
+        if is_waited_for || is_late(filled, left, written, writer) {
             return Fill::Reserved;
         }
         if state.waiting > 0 {
@@ -161,12 +166,27 @@ impl<S: Storage> Preallocator<S> {
         self.left.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that can be written before a segment has to be made, about, if the last attempt to
-    /// make one has found the disk full.
-    pub(crate) fn room_on_full_disk(&self) -> Option<u64> {
-        let state = lock(&self.state);
-        let spares = state.spares.len() as u64 * self.format.segment_bytes;
-        state.is_full.then(|| self.left.load(Ordering::Relaxed) + spares)
+    /// Bytes of the segments that are made, from a place on: `left` bytes in front of the end of
+    /// `segment`, which may not be made yet.
+    pub(crate) fn room(&self, segment: u64, left: u64) -> u64 {
+        let made = lock(&self.state).next;
+        match made.checked_sub(segment + 1) {
+            Some(spares) => left + spares * self.format.segment_bytes,
+            None => 0,
+        }
+    }
+
+    /// Whether the last attempt to make a segment has found the disk full.
+    pub(crate) fn is_full(&self) -> bool {
+        lock(&self.state).is_full
+    }
+
+    /// Ends the pauses of the segment that is being made.
+    pub(crate) fn hurry(&self) {
+        let mut state = lock(&self.state);
+        if state.spares.len() < self.wanted && !std::mem::replace(&mut state.is_hurried, true) {
+            self.changed.notify_all();
+        }
     }
 
     /// Tries again to make a segment, if the last attempt has failed.

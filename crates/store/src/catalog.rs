@@ -4,7 +4,7 @@ use crate::index::{MessageRecord, StreamIndex};
 use lanecast_wire::store::LogRecord;
 
 /// Bytes that a record takes in the journal besides its body, about.
-const RECORD_OVERHEAD: u64 = 56;
+pub(crate) const RECORD_OVERHEAD: u64 = 56;
 
 /// Positions of the messages of all streams, by the streams' numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The log of a store, in a journal.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, RECORD_OVERHEAD};
 use crate::checkpointer::Checkpointer;
 use crate::error::DirectoryError;
 use crate::index::{Place, StreamIndex};
@@ -12,7 +12,7 @@ use lanecast_journal::{
 };
 use lanecast_persistence::{LogFull, StoreLog};
 use lanecast_wire::store::LogRecord;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,10 +56,15 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     catalog: Catalog,
     /// Position of the last record.
     appended: u64,
-    /// Room from which on a full disk takes no messages: the rest is left to the records by which
-    /// retention gives messages up.
+    /// Room in the segments that are made which is left to the records by which retention gives
+    /// messages up.
     reserve: u64,
-    /// The disk is full but for the reserve.
+    /// A quarter of it is kept before the journal has noticed a full disk. Not in segments that are
+    /// so short that a burst of messages is longer: it would have to wait for each of them.
+    is_always_reserved: bool,
+    /// Room by the last look, less what was appended since.
+    room: u64,
+    /// There is nothing but the reserve.
     is_reserved: bool,
     /// Longest record, in bytes.
     longest: usize,
@@ -117,6 +122,8 @@ impl<S: Storage> JournalLog<S> {
             appended: journal.recovered().last,
             is_held: false,
             reserve: journal.segment_bytes() / 2,
+            is_always_reserved: journal.max_pending_bytes() as u64 <= journal.segment_bytes() / 4,
+            room: 0,
             is_reserved: false,
             longest: journal.longest_body(),
             too_long: 0,
@@ -133,7 +140,7 @@ impl<S: Storage> JournalLog<S> {
         }
     }
 
-    /// Sets the time of the next records; times never decrease in a journal.
+    /// Sets the present, the time of the next records; times never decrease in a journal.
     pub(crate) fn set_time(&mut self, unix_ns: u64) {
         self.unix_ns = self.unix_ns.max(unix_ns);
         self.journal.set_time(self.unix_ns);
@@ -186,13 +193,26 @@ impl<S: Storage> JournalLog<S> {
         let _ = self.journal.wait_preallocated();
     }
 
-    /// Looks whether the disk is full but for what retention needs. There is a reserve only if the
-    /// journal has noticed, which tries to make the next segment when it begins one, before half
-    /// of that one was written.
+    /// Looks whether there is room for messages beside what retention needs. The journal notices a
+    /// full disk when it makes the next segment, which it usually does before half of the one in
+    /// use was written; until then less is kept back, so that messages need not wait for it.
     pub(crate) fn look_at_disk(&mut self) {
-        let room = self.journal.room_on_full_disk();
-        let pending = self.journal.pending_bytes() as u64;
-        self.is_reserved = room.is_some_and(|room| room < self.reserve + pending);
+        self.room = self.journal.room();
+        let is_certain = self.is_always_reserved;
+        let unnoticed = if is_certain { self.reserve / 4 } else { 0 };
+        let reserve = if self.journal.is_disk_full() { self.reserve } else { unnoticed };
+        self.is_reserved = self.room < reserve;
+        if is_certain && self.room < self.reserve / 2 {
+            self.journal.hurry_preallocation();
+        }
+    }
+
+    /// Whether a message of `bytes` bytes leaves the reserve.
+    fn has_room(&mut self, bytes: u64) -> bool {
+        if self.room < self.reserve + bytes {
+            self.look_at_disk();
+        }
+        !self.is_reserved
     }
 
     /// Has the journal try again to make a segment on a full disk: without messages it never would.
@@ -240,7 +260,8 @@ impl<S: Storage> JournalLog<S> {
 
     /// Whether the disk is full: nothing is taken until there is space.
     pub(crate) fn is_disk_full(&self) -> bool {
-        self.is_reserved || self.journal.health() == Health::NoSpace
+        let is_reserved = self.is_reserved && self.journal.is_disk_full();
+        is_reserved || self.journal.health() == Health::NoSpace
     }
 
     /// Forgets the places of readers: an idle one would hold the segments behind it.
@@ -462,12 +483,14 @@ impl<S: Storage> StoreLog for JournalLog<S> {
             record,
             LogRecord::Message { .. } | LogRecord::Copied { .. } | LogRecord::Moved { .. }
         );
-        if self.is_reserved && is_message && !matches!(record, LogRecord::Moved { .. }) {
-            return Err(LogFull);
-        }
         let longest = if is_message { self.longest_message() } else { self.longest };
         if (if is_message { body.len() } else { length }) > longest {
             self.too_long += 1;
+            return Err(LogFull);
+        }
+        let is_new = is_message && !matches!(record, LogRecord::Moved { .. });
+        let bytes = length as u64 + RECORD_OVERHEAD;
+        if is_new && !self.has_room(bytes) {
             return Err(LogFull);
         }
         let client_sequence = match record {
@@ -484,7 +507,7 @@ impl<S: Storage> StoreLog for JournalLog<S> {
         };
         let appended = self.journal.append_held(&[entry]);
         let position = *appended.map_err(|_: AppendError| LogFull)?.end();
-        self.appended = position;
+        (self.appended, self.room) = (position, self.room.saturating_sub(bytes));
         self.is_held = true;
         self.catalog.note(record, position, length, self.unix_ns);
         if let Some(checkpointer) = &self.checkpointer {

@@ -362,9 +362,55 @@ fn a_full_disk_is_refused_and_heals() {
     keeper.disk.set_capacity(64 << 20);
     while keeper.log.append(&message).is_err() || keeper.log.is_disk_full() {
         assert!(Instant::now() < deadline, "it does not heal");
+        // As the server does now and then.
+        keeper.log.retry_space();
         std::thread::yield_now();
     }
     keeper.machine.replay(&message).expect("it follows");
+}
+
+/// The journal cannot tell that the disk is full before it has tried to make a segment.
+#[test]
+fn the_reserve_is_kept_while_the_next_segment_is_being_made() {
+    let config = JournalConfig { max_pending_bytes: SEGMENT as usize / 4, ..config() };
+    let (disk, settings) = (SimulatedDisk::new(1, 64 << 20), StoreRetention::default());
+    let mut keeper = Keeper::open_with(disk, settings, config, |_, _| {});
+    keeper.begin(&["orders"]);
+    keeper.log.wait_for_segment();
+    keeper.disk.hold_preallocations(true);
+    let (deadline, mut bytes) = (Instant::now() + LONG, 0);
+    let full = loop {
+        let record = LogRecord::Message { stream: 0, sequence: keeper.next[0], body: &[7; BODY] };
+        if keeper.log.append(&record).is_err() {
+            break record;
+        }
+        keeper.log.commit();
+        keeper.machine.replay(&record).expect("it follows");
+        keeper.next[0] += 1;
+        bytes += BODY as u64;
+        assert!(bytes < 2 * SEGMENT, "the reserve was taken");
+        while keeper.log.persisted() < keeper.log.appended() {
+            assert!(Instant::now() < deadline, "the disk stands still");
+            std::thread::yield_now();
+        }
+    };
+    assert!(!keeper.log.is_disk_full(), "as far as is known");
+    // The records of retention find room all the same.
+    for sequence in 0..10 {
+        let record = LogRecord::Moved { stream: 0, sequence, unix_ns: 1, body: &[7; BODY] };
+        keeper.log.append(&record).expect("room");
+    }
+    keeper.log.append(&LogRecord::Trimmed { stream: 0, first: 10 }).expect("room");
+    keeper.log.commit();
+    while keeper.log.persisted() < keeper.log.appended() {
+        assert!(Instant::now() < deadline, "they wait for another segment");
+        std::thread::yield_now();
+    }
+    keeper.disk.hold_preallocations(false);
+    while keeper.log.append(&full).is_err() {
+        assert!(Instant::now() < deadline, "it does not go on");
+        std::thread::yield_now();
+    }
 }
 
 #[test]
