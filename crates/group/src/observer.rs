@@ -113,7 +113,13 @@ impl<T: Transport> GroupObserver<T> {
         })
     }
 
-    /// Waits after a [`poll`](Self::poll) that returned `work`, at most for `limit`.
+    /// Waits by the transport's strategy after a [`poll`](Self::poll) that returned `work`: returns
+    /// at once if that is not 0.
+    pub fn wait(&mut self, work: usize) {
+        self.wait_at_most(work, self.subscriber.longest_wait());
+    }
+
+    /// As [`wait`](Self::wait), and returns after `limit` at the latest.
     pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
         self.subscriber.wait_at_most(work, limit);
     }

@@ -1,6 +1,7 @@
 //! Settings of publishers whose messages are kept, and of subscribers that get what they missed.
 
 use lanecast_store::{GroupRule, Pacing};
+use std::time::Duration;
 
 /// The store that is used if none is named.
 const STORE: &str = "store";
@@ -27,8 +28,8 @@ pub struct PersistenceSettings {
     pub flight_bytes: usize,
     /// Most bytes of live messages of a stream that wait at a subscriber for those before them.
     pub cache_bytes: usize,
-    /// Interval of requests to each store, in nanoseconds.
-    pub retry: u64,
+    /// Interval of requests to each store.
+    pub retry: Duration,
 }
 
 impl Default for PersistenceSettings {
@@ -43,7 +44,7 @@ impl Default for PersistenceSettings {
             flight_messages: 10_000,
             flight_bytes: 4 << 20,
             cache_bytes: 4 << 20,
-            retry: 200_000_000,
+            retry: Duration::from_millis(200),
         }
     }
 }
@@ -53,6 +54,11 @@ impl PersistenceSettings {
     pub fn stores_of(&self, topic: &str) -> &[Vec<String>] {
         let own = self.topic_stores.iter().find(|(name, _)| name == topic);
         own.map_or(&self.stores, |(_, stores)| stores)
+    }
+
+    /// [`retry`](Self::retry) in nanoseconds, as publishers and subscribers have it.
+    pub(crate) fn retry_ns(&self) -> u64 {
+        u64::try_from(self.retry.as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Settings of `topic`: its stores are those of all.

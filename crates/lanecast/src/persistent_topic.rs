@@ -124,7 +124,7 @@ impl<'a> PersistentTopic<'a> {
         settings.flight_bytes = configured.flight_bytes;
         settings.pacing = configured.pacing;
         settings.unconsumed_messages = configured.unconsumed_messages;
-        settings.retry = configured.retry;
+        settings.retry = configured.retry_ns();
         let Self { transports, topic, source, .. } = self;
         PersistentPublisher::open(transports, topic, source, options).map_err(not_opened)
     }
@@ -250,7 +250,7 @@ impl<'a> DurableTopic<'a> {
     /// # Errors
     /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
     pub fn subscriber(self) -> Result<DurableSubscriber, Error> {
-        let PersistenceSettings { cache_bytes, retry, .. } = self.settings;
+        let (cache_bytes, retry) = (self.settings.cache_bytes, self.settings.retry_ns());
         let mut options = DurableOptions::new(store_groups(&self.settings)?);
         let settings = &mut options.settings;
         (settings.start, settings.cache_bytes, settings.retry) = (self.start, cache_bytes, retry);

@@ -8,17 +8,18 @@ const MILLISECOND: Nanos = 1_000_000;
 /// Settings of a member. All members of a group should have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSettings {
-    /// Interval of heartbeats.
+    /// Interval of heartbeats, in nanoseconds.
     pub heartbeat: Nanos,
-    /// Longest silence of a member before it is suspected.
+    /// Longest silence of a member before it is suspected, in nanoseconds.
     pub hang_timeout: Nanos,
-    /// Time for a suspected member to answer.
+    /// Time for a suspected member to answer, in nanoseconds.
     pub verify_timeout: Nanos,
-    /// Time for which a new member looks for others before it shows a view of its own.
+    /// Time for which a new member looks for others before it shows a view of its own, in
+    /// nanoseconds.
     pub join_timeout: Nanos,
-    /// Time for which a leader collects changes before it begins a round.
+    /// Time for which a leader collects changes before it begins a round, in nanoseconds.
     pub gather: Nanos,
-    /// Longest time for a participant's answer in a change of the view.
+    /// Longest time for a participant's answer in a change of the view, in nanoseconds.
     pub round_timeout: Nanos,
     /// Most unacknowledged bytes of a sender.
     pub window: usize,

@@ -377,7 +377,12 @@ impl<T: Transport> DurableSubscriber<T> {
     }
 
     /// Waits by the transport's strategy after a [`poll`](Self::poll) that returned `work`: returns
-    /// at once if that is not 0, in time for what is due, and after `limit` at the latest.
+    /// at once if that is not 0, and in time for the next request or report.
+    pub fn wait(&mut self, work: usize) {
+        self.wait_at_most(work, self.feed.longest_wait());
+    }
+
+    /// As [`wait`](Self::wait), and returns after `limit` at the latest.
     pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
         let due = Duration::from_nanos(self.machine.due().saturating_sub(self.now()));
         let due = if self.links.are_waiting() { due.min(ROOM_WAIT) } else { due };

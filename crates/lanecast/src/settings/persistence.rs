@@ -1,7 +1,7 @@
 //! Settings of persistence.
 
 use super::setting::Setting;
-use super::value::{duration, number, parse, size, written};
+use super::value::{duration, number, size, written};
 use lanecast_base::format_duration;
 use lanecast_store::{GroupRule, Pacing, StoreGroups};
 use std::time::Duration;
@@ -150,11 +150,10 @@ pub(super) const PERSISTENCE: &[Setting] = &[
             if retry < Duration::from_millis(1) {
                 return Err("1ms or more".to_owned());
             }
-            let nanos = retry.as_nanos();
-            config.persistence.retry = parse(&nanos.to_string())?;
+            config.persistence.retry = retry;
             Ok(())
         },
-        get: |config| format_duration(Duration::from_nanos(config.persistence.retry)),
+        get: |config| format_duration(config.persistence.retry),
     },
 ];
 

@@ -37,7 +37,7 @@ impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
             flight_bytes: configured.flight_bytes,
             unconsumed_messages: configured.unconsumed_messages,
             cache_bytes: configured.cache_bytes,
-            retry: configured.retry,
+            retry: u64::try_from(configured.retry.as_nanos())?,
             patience: request.patience,
         };
         let hooks = StoreHooks {
