@@ -3,10 +3,14 @@
 use crate::content::given;
 use crate::output::warn;
 use anyhow::{Context as _, Error};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lanecast::shm::Visibility;
 use lanecast::{Builder, ConfigError, Context, Transports};
 use std::io::ErrorKind;
 use std::path::PathBuf;
+
+/// The transports of a context, by their names.
+const TRANSPORTS: [&str; 7] = ["shm", "rm", "ru", "tcp", "shm+rm", "shm+ru", "shm+tcp"];
 
 /// Which domain to look at or take part in.
 #[derive(Clone, Debug, clap::Args)]
@@ -47,7 +51,8 @@ impl DomainArgs {
 #[command(next_help_heading = "Transports")]
 pub(crate) struct WayArgs {
     /// shm (this host), rm, ru, tcp (other hosts), or both: shm+rm, shm+ru, shm+tcp
-    #[arg(long, value_name = "TRANSPORTS")]
+    #[arg(long, value_name = "TRANSPORTS", value_parser = transports())]
+    #[arg(hide_possible_values = true)]
     transports: Option<Transports>,
 
     /// The network interface: an address, a network such as 10.0.0.0/8, or a name such as eth0
@@ -131,6 +136,11 @@ impl WayArgs {
     }
 }
 
+/// Reads transports by their names, which shells complete.
+fn transports() -> impl TypedValueParser<Value = Transports> {
+    PossibleValuesParser::new(TRANSPORTS).try_map(|name| name.parse::<Transports>())
+}
+
 /// Reads the name of a setting and its value.
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (key, value) =
@@ -169,5 +179,23 @@ fn built(builder: Builder) -> anyhow::Result<Context> {
 pub(crate) fn warn_of_fallback(reason: Option<&str>) {
     if let Some(reason) = reason {
         warn(&format!("net.io = xdp: datagrams go by sockets, because {reason}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast::net::TransportKind;
+
+    #[test]
+    fn every_choice_of_transports_has_its_name() {
+        let kinds = TransportKind::ALL;
+        let all = kinds.map(Transports::net).into_iter().chain(kinds.map(Transports::both));
+        let mut names: Vec<_> =
+            std::iter::once(Transports::SHM).chain(all).map(Transports::name).collect();
+        let mut known = TRANSPORTS;
+        names.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(names, known);
     }
 }

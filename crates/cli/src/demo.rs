@@ -30,7 +30,7 @@ use std::time::Duration;
     the flat-out part. Then publishes a generated day of FIX orders and quotes to a content server \
     with 50 subscribers, and works out by other means what must come of it. Then a group of four \
     processes loses one. Last, a subscriber is killed and gets what it missed from a store.\n\
-    Exit status: 0 everybody got what they should, 1 error, 3 something was lost or wrong."
+    Exit status: 0 every subscriber got what it should, 1 error, 3 something was lost or wrong."
 )]
 pub(crate) struct DemoArgs {
     /// Length of each of the two parts, in seconds

@@ -44,8 +44,15 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let head = Head::now();
     let shm = arguments.domain.builder()?.config()?.shm;
+    let directory = std::path::absolute(&shm.directory)?;
+    // One that is not there yet is made by the first program, in the nearest that is.
+    anyhow::ensure!(
+        !directory.exists() || directory.is_dir(),
+        "{} is not a directory: remove it, or choose another directory",
+        directory.display()
+    );
     let settings = Settings {
-        directory: std::path::absolute(&shm.directory)?,
+        directory,
         window: Size(shm.window_bytes),
         raise: PriorityChange::by(PriorityRequest::Auto),
         time: (!arguments.quick).then(|| Duration::from_secs(arguments.seconds)),

@@ -9,7 +9,7 @@ use crate::group::ls::local_groups;
 use crate::output::print;
 use crate::printable::{printable, topics};
 use crate::sessions::{NUMBER_COLUMNS, Session, Subscriber, errors, since, wait_name};
-use crate::table::{byte_rate, columns, rate, render, room_beside, size};
+use crate::table::{byte_rate, columns, grouped, rate, render, room_beside, size};
 use crate::watch::{Block, WatchArgs};
 use lanecast::shm::DomainSnapshot;
 use lanecast::{TopicPattern, parse_duration};
@@ -175,7 +175,7 @@ fn publisher_row(session: &Session) -> [String; 13] {
         printable(&report.name),
         session.state().into(),
         topics(&report.topics, room_beside(NUMBER_COLUMNS)),
-        report.messages.to_string(),
+        grouped(report.messages),
         rate(session.rates.messages),
         byte_rate(session.rates.bytes),
         String::new(),
@@ -195,7 +195,7 @@ fn subscriber_row(subscriber: &Subscriber<'_>) -> [String; 13] {
         printable(&report.name),
         subscriber.state().into(),
         String::new(),
-        report.messages.to_string(),
+        grouped(report.messages),
         rate(subscriber.rates.messages),
         String::new(),
         size(report.lag_bytes),

@@ -138,8 +138,9 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let mut player = Player::new(arguments, &recording, topics, pause);
     let outcome = player.play(&mut replay, &mut publisher, &stop);
     player.bar.finish_and_clear();
+    let readers = publisher.subscribers();
     let is_all_read = drain(publisher, arguments.linger);
-    player.summarize();
+    player.summarize(readers);
     outcome?;
     let is_whole = is_all_read && player.lost == 0;
     Ok(ExitCode::from(if is_whole { 0 } else { INCOMPLETE }))
@@ -329,14 +330,16 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn summarize(&self) {
+    /// Tells what was published, to how many subscribers at the end.
+    fn summarize(&self, readers: usize) {
         if self.lost > 0 {
             let lost = counted(self.lost, "message");
             warn(&format!("the recording lacks {lost}, lost when it was made"));
         }
         if !self.arguments.quiet {
             let (sent, seconds) = (counted(self.sent, "message"), self.start.elapsed());
-            print_error(&format!("replayed {sent} in {:.3} s", seconds.as_secs_f64()));
+            let readers = counted(readers as u64, "subscriber");
+            print_error(&format!("replayed {sent} in {:.3} s, {readers}", seconds.as_secs_f64()));
         }
     }
 }

@@ -8,8 +8,9 @@ use anyhow::{Context, anyhow, bail};
 use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
-    Counters, DEFAULTS, Latency, OfflineSettings, PORT, Server, ServerConfig, SettingPlaces,
-    TopicDefinition, WEBSOCKET_PORT, hash_password, parse_address, read_config_with_places,
+    CatalogError, Counters, DEFAULTS, Latency, OfflineSettings, OpenError, PORT, Server,
+    ServerConfig, SettingPlaces, TopicDefinition, WEBSOCKET_PORT, hash_password, parse_address,
+    read_config_with_places,
 };
 use lanecast_filter::message_type::MessageType;
 use std::io::{BufRead, Read};
@@ -27,8 +28,8 @@ const PASSWORD_INPUT_MAX: u64 = 1 << 16;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Clients: lanecast pub and sub with --server, or any that speaks the \
     commands of docs/protocol/command.md over TCP or WebSocket.\n\
-    SIGHUP has it read its users and certificates again, for those who come from then on.\n\
-    Exit status: 0 ended by a signal and everybody got everything, 1 error, 2 wrong arguments, \
+    SIGHUP reloads users and certificates, for later connections.\n\
+    Exit status: 0 ended by a signal and every client got everything, 1 error, 2 wrong arguments, \
     3 some clients had not taken everything when --drain was over.")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ServeArgs {
@@ -58,7 +59,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     allow_remote: bool,
 
-    /// A file that says who may come in, and what they may do
+    /// File of users, with their passwords and permissions
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
 
@@ -103,8 +104,9 @@ enum Instead {
 }
 
 impl ServeArgs {
-    /// The defaults, what a file says otherwise, and what the options say otherwise.
-    fn settings(&self) -> anyhow::Result<ServerConfig> {
+    /// The defaults, what a file says otherwise, and what the options say otherwise; with the
+    /// places in the file.
+    fn settings(&self) -> anyhow::Result<(ServerConfig, SettingPlaces)> {
         let (mut settings, places) = match &self.config {
             Some(path) => read_config_with_places(path)?,
             None => Default::default(),
@@ -138,7 +140,7 @@ impl ServeArgs {
             let sign = if all.is_empty() { "" } else { ": " };
             anyhow!("{}{sign}{error}", all.join(", "))
         })?;
-        Ok(settings)
+        Ok((settings, places))
     }
 
     /// Topics of options that contradict those of the file.
@@ -193,12 +195,14 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         print_line(DEFAULTS.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let settings = arguments.settings()?;
+    let (settings, places) = arguments.settings()?;
+    let topics = settings.topics.clone();
     let stop = stop::flag_but_hangup()?;
     descriptors::reserve(settings.clients_max)?;
     let mut again = stop::again()?;
     let scheme = if settings.tls.is_some() { "wss" } else { "ws" };
-    let mut server = Server::open(settings)?;
+    let opened = Server::open(settings);
+    let mut server = opened.map_err(|error| with_place(error, &places, &topics))?;
     let at = server.address().context("cannot look at a socket")?;
     print_line(&format!("content server listening on {at}"))?;
     if let Some(at) = server.websocket_address().context("cannot look at a socket")? {
@@ -230,6 +234,30 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         bail!("ended, as the settings say: {why}");
     }
     Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// The error with the place in the file of the topic, view or table that it is about.
+fn with_place(
+    error: OpenError,
+    places: &SettingPlaces,
+    topics: &[TopicDefinition],
+) -> anyhow::Error {
+    let topic = |name: &str| {
+        let mut named = topics.iter().filter(|topic| *topic.name == *name);
+        named.find_map(|topic| places.topic(name, topic.format.message_type()))
+    };
+    let place = match &error {
+        OpenError::Catalog(CatalogError::Topic { name, .. } | CatalogError::NoStorage(name)) => {
+            topic(name)
+        }
+        OpenError::Catalog(CatalogError::View { name, .. }) => places.view(name),
+        OpenError::Tls(_) => places.setting("tls"),
+        _ => None,
+    };
+    match place {
+        Some(place) => anyhow!("{place}: {error}"),
+        None => error.into(),
+    }
 }
 
 /// Describes the work of a server that has ended: a line for each kind that there was.

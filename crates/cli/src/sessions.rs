@@ -84,8 +84,9 @@ impl Session {
 impl Subscriber<'_> {
     pub(crate) const fn state(&self) -> &'static str {
         match self.report {
-            SubscriberReport { is_evicted: true, .. } => "evicted",
+            // The publisher evicts it too, to have its slot.
             SubscriberReport { is_alive: false, .. } => "dead",
+            SubscriberReport { is_evicted: true, .. } => "evicted",
             SubscriberReport { state: Some(State::Stopped), .. } => "stopped",
             _ => "alive",
         }
@@ -152,6 +153,21 @@ mod tests {
         full.report.subscribers[0].is_evicted = true;
         assert_eq!((full.fill(), seen(&full, |s| s.holds_publisher_up())), (0.0, false));
         assert_eq!(session(u64::MAX).fill(), 1.0, "damage is bounded");
+    }
+
+    #[test]
+    fn a_dead_subscriber_is_dead_also_when_it_is_evicted() {
+        let mut session = session(0);
+        for (is_alive, is_evicted, state) in [
+            (true, false, "alive"),
+            (true, true, "evicted"),
+            (false, false, "dead"),
+            (false, true, "dead"),
+        ] {
+            let report = &mut session.report.subscribers[0];
+            (report.is_alive, report.is_evicted) = (is_alive, is_evicted);
+            assert_eq!(seen(&session, |s| s.state()), state);
+        }
     }
 
     #[test]

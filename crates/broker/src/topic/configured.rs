@@ -24,7 +24,7 @@ pub enum CatalogError {
         refusal: TopicError,
     },
     /// A durable topic has no storage.
-    #[error("the topic {0} is to be durable: say in which directory, as storage")]
+    #[error("the topic {0} is to be durable: give the directory of its records, in [storage]")]
     NoStorage(Box<str>),
     /// The storage cannot be opened.
     #[error("durable topics: {0}")]

@@ -52,8 +52,7 @@ pub(crate) struct QueryArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     group = ArgGroup::new("what").required(true).args(["filter", "keys", "like"]),
-    override_usage = "lanecast delete <TOPIC> <--filter FILTER|--keys KEYS|--like MESSAGE> \
-    [OPTIONS]",
+    override_usage = "lanecast delete <TOPIC> <--filter|--keys|--like> <VALUE> [OPTIONS]",
     after_help = "Examples:\n  \
     lanecast delete orders -f \"/qty = 0\"\n  \
     lanecast delete orders --like '{\"id\":1}'\n\

@@ -38,4 +38,6 @@ fn mistakes_are_named() {
         stage.run(line).refused(2);
     }
     assert!(stage.run("doctor -c missing.toml").refused(1).contains("missing.toml"));
+    let file = stage.run("doctor --quick --directory /dev/null");
+    assert!(file.refused(1).contains("/dev/null is not a directory"), "{}", file.err);
 }

@@ -168,7 +168,7 @@ fn tables_fit_narrow_terminals() {
             let is_long = |it: &&str| it.chars().count() > columns.parse().unwrap();
             assert_eq!(text.lines().find(is_long), None, "{line} at {columns} columns: {text}");
             if line == "ls --interval 1ms" {
-                assert!(text.contains("12345") && text.contains("12 345"), "{text}");
+                assert!(!text.contains("12345") && text.matches("12 345").count() >= 2, "{text}");
                 let blank = text.lines().zip(text.lines().skip(1));
                 let twice = blank.filter(|both| *both == ("", "")).count();
                 assert_eq!(twice, 0, "empty lines within a table: {text}");

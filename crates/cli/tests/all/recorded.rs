@@ -85,6 +85,7 @@ fn a_replay_is_byte_for_byte_what_was_recorded() {
     assert!(received == expected, "order, topics and bytes");
     done.good();
     assert!(done.err.contains("replayed 500 messages"), "{done:?}");
+    assert!(done.err.contains(" s, 1 subscriber\n"), "{done:?}");
     // One topic, onto another name.
     let (received, _) = replayed(&stage, "r --full --topic prices --onto again", &["again"]);
     let prices = expected.iter().filter(|(topic, _)| topic == "prices");

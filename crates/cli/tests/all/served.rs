@@ -136,6 +136,13 @@ fn a_file_says_how_to_serve_and_options_come_before_it() {
     refuses(remote, &["bad.toml:2:1, bad.toml:3:1: 0.0.0.0:9007 is reached from other hosts"]);
     let offline = "[slow]\npolicy = \"offline\"\ndirectory = \"\"\n";
     refuses(offline, &["bad.toml:2:1, bad.toml:3:1: slow clients", "--offline"]);
+    // What is wrong only together with other settings has a place, too.
+    let durable = format!("{topic}durable = true\n");
+    refuses(&durable, &["bad.toml:2:8: the topic orders is to be durable", "[storage]"]);
+    let view = "[[view]]\nname = \"v\"\ntype = \"json\"\ntopic = \"none\"\nprojection = \"/a\"\n";
+    refuses(view, &["bad.toml:2:8: the view v", "there is no topic none"]);
+    let tls = "[tls]\ncertificate = \"none.pem\"\nkey = \"none.key\"\n";
+    refuses(tls, &["bad.toml:1:2: cannot read none.pem"]);
     stage.write("bad.toml", topic);
     let told = stage.run("serve --config bad.toml --keep orders:json:/id");
     assert!(told.refused(1).contains("bad.toml:2:8, --keep: the topic orders"), "{}", told.err);
