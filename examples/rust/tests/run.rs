@@ -1,6 +1,8 @@
 //! Each example, run to its end as its first lines say, in a domain of its own.
 #![forbid(unsafe_code)]
 
+mod guide;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
