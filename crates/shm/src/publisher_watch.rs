@@ -6,6 +6,7 @@
 
 use crate::remote_publisher::RemotePublisher;
 use lanecast_os::epoll::Epoll;
+use lanecast_os::event::wait_readable;
 use lanecast_os::process_end::ProcessEnd;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -39,7 +40,11 @@ impl PublisherWatch {
     /// Watches `publisher` for as long as it is in use.
     pub(crate) fn add(&mut self, publisher: &Arc<RemotePublisher>) {
         let pid = publisher.pid();
-        let has_descriptor = self.processes.contains_key(&pid) || self.watch_process(publisher);
+        let has_descriptor = match self.processes.get(&pid) {
+            // The end of one that has ended is not that of a later process with its number.
+            Some(end) => wait_readable([end.as_fd()], Some(Duration::ZERO)) == [false],
+            None => self.watch_process(publisher),
+        };
         // It may have died before, and its number be another process's now. If it has, the next
         // check forgets it.
         publisher.check_alive();

@@ -1,6 +1,5 @@
 use super::*;
 use lanecast_os::LockByte;
-use lanecast_os::event::wait_readable;
 use lanecast_os::process::Identity;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -65,6 +64,19 @@ fn the_end_of_a_process_is_found_by_its_descriptor() {
     assert!(publisher.upgrade().is_none());
     assert!(!watch.check(true), "a publisher without subscribers");
     assert!(watch.publishers.is_empty() && watch.processes.is_empty());
+}
+
+/// As one whose process has got the number of another that ended just now.
+#[test]
+fn the_end_of_an_earlier_process_is_not_that_of_a_later_one() {
+    let mut watch = PublisherWatch::default();
+    let mut other = Other::start(true);
+    watch.add(&other.publisher);
+    other.end();
+    watch.add(&other.publisher);
+    let descriptors: Vec<_> = watch.publishers.iter().map(|it| it.has_descriptor).collect();
+    assert_eq!(descriptors, [true, false]);
+    assert_eq!(watch.interval(LIVENESS), LIVENESS / 4, "the later one is asked");
 }
 
 #[test]
