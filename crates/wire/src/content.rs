@@ -256,7 +256,10 @@ mod tests {
                 &[4, 4, 1, 2, 4, 3, 0, 0, 0, 0, 0, 0, 6, 5, 0, 0, 0, 0, 0, 0],
             ),
             (
-                ContentFrame::Wanted { sessions: &[U64::new(0x102), U64::new(3 << 56)], filter: "/a" },
+                ContentFrame::Wanted {
+                    sessions: &[U64::new(0x102), U64::new(3 << 56)],
+                    filter: "/a",
+                },
                 &[4, 5, 2, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, b'/', b'a'],
             ),
             (ContentFrame::Wanted { sessions: &[], filter: "/a" }, &[4, 5, 0, 0, b'/', b'a']),

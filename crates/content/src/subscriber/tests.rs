@@ -2,16 +2,21 @@
 
 use super::*;
 use lanecast::Context;
+use lanecast_base::sync::{AtomicU64, Ordering};
 use lanecast_filter::FilterLimits;
 use lanecast_filter::message_type::MessageType;
 use lanecast_transport::Publish;
 use lanecast_wire::content::ContentFrame;
 use std::collections::BTreeSet;
 
-/// A context of one process, whose windows are small and whose sessions have few topics.
+/// A context of one process and of no other test, whose windows are small and whose sessions have
+/// at most `topics_max` topics.
 fn context(topics_max: u32) -> Context {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let directory = format!("requests-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let settings = [("transports", "shm"), ("shm.visibility", "process")];
-    let settings = settings.into_iter().chain([("shm.window", "64KiB")]);
+    let own = [("shm.window", "64KiB"), ("shm.directory", &directory)];
+    let settings = settings.into_iter().chain(own);
     let builder = settings.fold(Context::builder(), |builder, (key, value)| {
         builder.set(key, value).expect("a setting")
     });
