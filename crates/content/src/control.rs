@@ -17,7 +17,7 @@ use zerocopy::little_endian::U64;
 pub(crate) struct ControlTopics<C: Transport> {
     /// Opens further publishers: of topics that a pattern brings. `None` if all are open.
     transport: Option<C>,
-    /// By session.
+    /// Publishers by session.
     publishers: BTreeMap<u64, C::Publisher>,
     /// Session of the publisher that was opened last: the others have no room for a topic.
     newest: u64,

@@ -108,7 +108,7 @@ impl FilterPublisher {
         }
     }
 
-    /// So many frames are lost: the filter is requested again. Before it is active a subscriber is
+    /// Frames are lost, and the filter is requested again. Before it is active a subscriber is
     /// owed no message, and loses none.
     pub(crate) fn lose(
         &mut self,

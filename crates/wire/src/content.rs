@@ -77,8 +77,8 @@ pub enum ContentFrame<'a> {
         mark: u16,
         /// The number of the first message that may match the mark's filter and was not sent.
         first: u64,
-        /// The number of the publisher's next message on the topic; [`first`](Self::Withdrawn::first)
-        /// if every message that matches was sent.
+        /// The number of the publisher's next message on the topic: the same if every message that
+        /// matches was sent.
         next: u64,
     },
     /// A subscriber requests the messages that match a filter, from publishers whose sessions it

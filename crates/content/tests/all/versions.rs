@@ -61,7 +61,7 @@ fn requests_of_other_versions_are_answered(stage: &Stage, version: u8) {
         answers.poll(64, |_| ());
         requests.subscribers() == 1 && answers.streams() == 1
     });
-    // Another version's frame is answered whoever it names: its sessions are not read.
+    // Another version's frame is answered without regard to its sessions, which are not read.
     let request = ContentFrame::Wanted { sessions: &[], filter: "/38 = 1" };
     requests.send(&frame_of(version, &request)).expect("room");
     let mut answer = Vec::new();
