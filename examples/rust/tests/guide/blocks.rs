@@ -90,6 +90,7 @@ fn a_gap(event: Event<'_>) {
             eprintln!("{}: {} messages lost from {} on: {}",
                 gap.stream.topic, gap.count, gap.first, gap.why.describe());
         }
+        Event::Left(stream, why) => println!("{stream}: {why}"),
         _ => {}
     }
 }
