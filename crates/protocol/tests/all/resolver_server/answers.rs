@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// The daemon's frames until it has told everything; in each turn as many as there are.
-    fn is_answered_before_the_sync(mut self) -> bool {
+    fn answers_before_the_sync(mut self) -> bool {
         let (mut buffer, mut is_answered) = ([0; 16_384], false);
         for _ in 0..100 {
             while let Some(length) = self.server.next_frame(NOW, self.client, &mut buffer) {
@@ -68,15 +68,15 @@ impl Scene {
 fn a_sync_comes_behind_the_answers_to_names_that_the_client_publishes_itself() {
     let own = numbered(3_000, "a");
     let queried = [own.clone(), vec!["z".to_owned()]].concat();
-    assert!(Scene::new(&own, &queried, 0).is_answered_before_the_sync());
+    assert!(Scene::new(&own, &queried, 0).answers_before_the_sync());
     assert!(
         Scene::new(&own, &["a*".into(), "z*".into()], query_flag::PREFIXES)
-            .is_answered_before_the_sync()
+            .answers_before_the_sync()
     );
 }
 
 #[test]
 fn a_sync_comes_behind_the_answers_to_names_without_publishers() {
     let queried = [numbered(10_000, "a"), vec!["z".to_owned()]].concat();
-    assert!(Scene::new(&[], &queried, 0).is_answered_before_the_sync());
+    assert!(Scene::new(&[], &queried, 0).answers_before_the_sync());
 }
