@@ -306,6 +306,15 @@ mod tests {
     }
 
     #[test]
+    fn sums_of_any_numbers_end_at_the_last() {
+        let mut look = look();
+        look.reports[0].loss_totals[0].repaired = sum(u64::MAX);
+        look.reports[1].counters[0].value = u64::MAX;
+        let session = &SessionLosses::of(&look)[0];
+        assert_eq!((session.missed(), session.datagrams()), (u64::MAX, Some((u64::MAX, 3))));
+    }
+
+    #[test]
     fn a_filter_looks_at_process_source_and_topic() {
         let look = look();
         let session = &SessionLosses::of(&look)[0];

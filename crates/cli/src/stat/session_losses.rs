@@ -77,12 +77,14 @@ impl<'a> SessionLosses<'a> {
         let counters = self.counters?;
         let value = |label| counters.value(label).unwrap_or(0);
         let missing = value("datagrams missing");
-        Some((value("datagrams") + missing + value("datagrams lost"), missing))
+        // Another program's numbers: any.
+        let all = value("datagrams").saturating_add(missing);
+        Some((all.saturating_add(value("datagrams lost")), missing))
     }
 
     /// Datagrams that were missing for a time or for good.
     pub(super) fn missed(&self) -> u64 {
-        self.outcomes().map(|(_, sum)| sum.count).sum()
+        self.outcomes().fold(0, |all, (_, sum)| all.saturating_add(sum.count))
     }
 
     /// Sums of missed datagrams by outcome, without outcomes that have not occurred.

@@ -4,7 +4,7 @@ use lanecast_wire::net::layout::{
     ADVERT_ENTRY, ADVERT_FLAGS, BLOCK_HEADER, FieldType, Flag, Flags, ITEM_FLAGS, ITEM_HEADER,
     Layout, Part, REFUSALS, Structure, TOPIC_ENTRY,
 };
-use lanecast_wire::net::{Frame, Names, SealedHeader, names};
+use lanecast_wire::net::{Frame, NAME_MAX, Names, SealedHeader, names};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
@@ -105,7 +105,9 @@ impl Decoded {
             let Some(name) = after.get(..length) else { break };
             let name = String::from_utf8_lossy(name).into_owned();
             let topic = (self.session, number(&fields, "topic") as u32);
-            if known.len() < TOPICS_MAX || known.contains_key(&topic) {
+            // Longer ones are no names: a program would refuse them.
+            let is_name = name.len() <= NAME_MAX;
+            if is_name && (known.len() < TOPICS_MAX || known.contains_key(&topic)) {
                 known.insert(topic, name.clone());
             }
             fields.insert("name".into(), name.clone().into());
@@ -214,4 +216,26 @@ pub(super) fn snake(name: &str) -> String {
         snake.push(letter.to_ascii_lowercase());
     }
     snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_wire::net::{FrameWriter, Kind, TopicEntry, WelcomeBody};
+    use zerocopy::FromZeros;
+
+    #[test]
+    fn names_that_no_program_takes_are_not_remembered() {
+        let (mut known, mut buffer) = (TopicNames::new(), vec![0; 40_000]);
+        for (number, length) in [(1, NAME_MAX), (2, NAME_MAX + 1), (3, 30_000)] {
+            let mut writer = FrameWriter::new(&mut buffer, Kind::Welcome, 0, 7, 0);
+            let entry = TopicEntry { topic: u32::into(number), ..TopicEntry::new_zeroed() };
+            assert!(writer.add(&WelcomeBody::new_zeroed()));
+            assert!(writer.add_topic(entry, &"x".repeat(length)));
+            let length = writer.finish();
+            let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
+            assert_eq!(Decoded::read(&frame, &mut known).topics.len(), 1, "it is shown");
+        }
+        assert_eq!(known.keys().collect::<Vec<_>>(), [&(7, 1)]);
+    }
 }

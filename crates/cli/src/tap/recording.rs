@@ -45,6 +45,8 @@ impl Recording {
         if self.link != Some(link) {
             return Ok(());
         }
+        // The format ends in 2106, and a damaged capture may have any times.
+        let at = at.min(u64::from(u32::MAX) * 1_000_000_000);
         let (seconds, part) = (at / 1_000_000_000, at % 1_000_000_000);
         let length = u32::try_from(bytes.len())?;
         self.words(&[u32::try_from(seconds)?, u32::try_from(part)?, length, length])?;
@@ -73,5 +75,28 @@ impl Recording {
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         self.file.flush()?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_beyond_the_format_are_its_last() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("capture");
+        let mut recording = Recording::open(&path, None).expect("a file");
+        for at in [1_500_000_000, u64::MAX] {
+            recording.write(at, Link::Ip, b"four").expect("it is written");
+        }
+        recording.finish().expect("it is written");
+        let bytes = std::fs::read(&path).expect("the file");
+        let (_, packets) = bytes.split_at(24);
+        let seconds = packets.chunks_exact(20).map(|packet| packet[..8].to_vec());
+        let known = [[1_u32, 500_000_000], [u32::MAX, 0]];
+        let known =
+            known.map(|[seconds, part]| [seconds.to_le_bytes(), part.to_le_bytes()].concat());
+        assert_eq!(seconds.collect::<Vec<_>>(), known);
     }
 }

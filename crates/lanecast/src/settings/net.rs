@@ -94,7 +94,8 @@ pub(super) const NET: &[Setting] = &[
         about: "Certificates of authorities, as PEM. With them, connections to publishers by tcp \
                 and to resolver daemons are TLS 1.3, and the other side has to show a certificate \
                 that one of them issued, for net.tls_name; those that connect to this program \
-                have to show one too.",
+                have to show one too. With TLS and without net.key_file publishers by rm or ru \
+                are neither opened nor joined.",
         set: |config, text| {
             config.net.tls.authorities = optional(text, |text| Ok(text.into()))?;
             Ok(())
