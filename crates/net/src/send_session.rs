@@ -113,7 +113,9 @@ impl SendSession {
     /// Stages a message in the window, if there is room.
     #[inline(always)]
     pub(crate) fn stage(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
-        self.find_room(|sender| sender.stage(topic.0, len).map(drop))?;
+        if let Err(refused) = self.sender.stage(topic.0, len) {
+            self.find_room(refused, |sender| sender.stage(topic.0, len).map(drop))?;
+        }
         self.staged += item_bytes(len);
         self.room_event.on_claimed();
         Ok(())
@@ -122,36 +124,38 @@ impl SendSession {
     /// Checks that `count` messages of `bytes` bytes in all have room on the first topic, which
     /// stays when the open datagram is sent.
     pub(crate) fn try_reserve(&mut self, count: usize, bytes: usize) -> Result<(), ClaimError> {
-        self.find_room(|sender| sender.reserve(TopicId::FIRST.0, count, bytes))?;
+        let reserve = |sender: &mut Sender| sender.reserve(TopicId::FIRST.0, count, bytes);
+        if let Err(refused) = reserve(&mut self.sender) {
+            self.find_room(refused, reserve)?;
+        }
         self.room_event.on_claimed();
         Ok(())
     }
 
-    /// Has `stage` find room, twice if the first time was too early.
-    #[inline(always)]
+    /// Has `stage` look for room again, which was `refused`. Apart from the claims that find room
+    /// at once: theirs is the path of messages.
+    #[cold]
     fn find_room(
         &mut self,
-        stage: impl Fn(&mut Sender) -> Result<(), StageError>,
+        refused: StageError,
+        stage: impl FnOnce(&mut Sender) -> Result<(), StageError>,
     ) -> Result<(), ClaimError> {
-        match stage(&mut self.sender) {
-            Ok(()) => {}
-            // Unread status frames may free room: one turn is worth a try before back-pressure.
-            Err(StageError::WindowFull) => {
-                self.status.back_pressured.fetch_add(1, Ordering::Relaxed);
-                self.make_room();
-                if let Err(refused) = stage(&mut self.sender) {
-                    let retained = self.sender.retain_from();
-                    // The conductor takes the session over while the owner sleeps. A parked one
-                    // sleeps on sockets that it was given before, and has to be woken for it.
-                    if refused == StageError::WindowFull && self.room_event.on_refused(retained) {
-                        self.waker.wake();
-                    }
-                    return Err(claim_error(refused));
-                }
-                self.sender.subscribers().forget_refusal();
-            }
-            Err(refused) => return Err(claim_error(refused)),
+        if refused != StageError::WindowFull {
+            return Err(claim_error(refused));
         }
+        // Unread status frames may free room: one turn is worth a try before back-pressure.
+        self.status.back_pressured.fetch_add(1, Ordering::Relaxed);
+        self.make_room();
+        if let Err(refused) = stage(&mut self.sender) {
+            let retained = self.sender.retain_from();
+            // The conductor takes the session over while the owner sleeps. A parked one sleeps on
+            // sockets that it was given before, and has to be woken for it.
+            if refused == StageError::WindowFull && self.room_event.on_refused(retained) {
+                self.waker.wake();
+            }
+            return Err(claim_error(refused));
+        }
+        self.sender.subscribers().forget_refusal();
         Ok(())
     }
 
