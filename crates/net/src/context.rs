@@ -4,6 +4,7 @@ use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
 use crate::lingering::Lingering;
 use crate::lingering_close::ClosingConnections;
+use crate::peer_socket::PeerOptions;
 use crate::sealed_socket::SocketSealing;
 use crate::settings::{IoKind, NetSettings, nanos};
 use crate::telemetry::Telemetry;
@@ -114,7 +115,11 @@ impl NetContext {
     /// Puts an AF_XDP socket beside `socket`, if sessions use them.
     fn past_the_stack(&self, socket: UdpSocket) -> io::Result<DatagramSocket> {
         let sealing = self.sealing_of(&socket)?;
-        let options = self.options(socket.local_address()?, false);
+        let options = PeerOptions {
+            udp: self.options(socket.local_address()?, false),
+            interface: self.interface.clone(),
+            hops: self.settings.hops,
+        };
         let Some(device) = &self.xdp else {
             return Ok(DatagramSocket::udp(socket, options, sealing));
         };

@@ -5,10 +5,10 @@
 //! branch a call, where a type parameter would reach up to the application's types and a trait
 //! object would hide the calls from the optimiser.
 
-use crate::peer_socket::PeerSocket;
+use crate::peer_socket::{PeerKind, PeerOptions, PeerSocket};
 use crate::poller::Descriptor;
 use crate::sealed_socket::SocketSealing;
-use lanecast_os::udp::{GsoBatch, UdpOptions, UdpSocket, segmentation_works};
+use lanecast_os::udp::{GsoBatch, UdpSocket, segmentation_works};
 use lanecast_os::xdp::XdpSocket;
 use std::io;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ impl DatagramSocket {
     /// A socket of the system for the datagrams of sessions.
     pub(crate) fn udp(
         socket: UdpSocket,
-        options: UdpOptions,
+        options: PeerOptions,
         sealing: Option<Box<SocketSealing>>,
     ) -> Self {
         let (socket, has_segmentation) = (Arc::new(socket), segmentation_works());
@@ -53,11 +53,11 @@ impl DatagramSocket {
         Self { back_end: BackEnd::Udp { socket, has_segmentation, peer }, sealing }
     }
 
-    /// Whether sends to one address, and to no other, are to make it the peer that a further socket
-    /// is connected to.
-    pub(crate) fn seek_peer(&mut self, is_wanted: bool) {
+    /// Has sends to one address of the kind, and to no other, make it the peer that a further
+    /// socket is connected to.
+    pub(crate) fn seek_peer(&mut self, wanted: Option<PeerKind>) {
         if let BackEnd::Udp { peer: Some(peer), .. } = &mut self.back_end {
-            peer.seek(is_wanted);
+            peer.seek(wanted);
         }
     }
 
@@ -143,7 +143,13 @@ impl DatagramSocket {
     /// If the system refuses.
     pub(crate) fn set_multicast_loopback(&mut self, on: bool) -> io::Result<()> {
         match &mut self.back_end {
-            BackEnd::Udp { socket, .. } => socket.set_multicast_loopback(on),
+            BackEnd::Udp { socket, peer, .. } => {
+                socket.set_multicast_loopback(on)?;
+                if let Some(peer) = peer {
+                    peer.set_multicast_loopback(on);
+                }
+                Ok(())
+            }
             BackEnd::Xdp(socket) => socket.set_multicast_loopback(on),
         }
     }

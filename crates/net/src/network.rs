@@ -6,6 +6,7 @@ use crate::counters::PublisherStatus;
 use crate::error::{OpenError, check_name, system};
 use crate::multicast_loopback::MulticastLoopback;
 use crate::owner_state::OwnerState;
+use crate::peer_socket::PeerKind;
 use crate::publisher::Publisher;
 use crate::receive_sessions::ReceiveSessions;
 use crate::receive_share;
@@ -179,9 +180,9 @@ impl Network {
         context.check_datagrams()?;
         let mut socket = context.session_socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;
+        let is_to_group = kind == TransportKind::Rm;
+        socket.seek_peer(Some(if is_to_group { PeerKind::Group } else { PeerKind::Host }));
         // Only datagrams to a group come back to this host.
-        // Datagrams to a group leave by the session's own socket.
-        socket.seek_peer(kind == TransportKind::Ru);
         let loopback = (kind == TransportKind::Rm).then(MulticastLoopback::new);
         Ok((SendTransport::Udp(socket, loopback), address))
     }

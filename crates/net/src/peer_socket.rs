@@ -2,8 +2,10 @@
 //!
 //! Owned by a [`DatagramSocket`](crate::datagram_socket::DatagramSocket). The system finds the
 //! route of a connected socket once, and needs no address with each datagram. That socket gets all
-//! that comes from its peer, so both are read; what others send comes to the session's own.
+//! that comes from its peer, so both are read; what others send comes to the session's own. The
+//! peer of a publisher to a group is the group, from which nothing comes.
 
+use lanecast_os::interface::Interface;
 use lanecast_os::udp::{GsoBatch, UdpOptions, UdpSocket, is_full};
 use std::io;
 use std::net::SocketAddr;
@@ -11,17 +13,42 @@ use std::sync::Arc;
 
 /// Sends in a row to one address, and to no other, after which it is the peer.
 const SENDS: u32 = 8;
-/// Reads between two of the session's own socket while nothing is known to be there.
-const OWN_INTERVAL: u32 = 8;
+/// Reads between two of the session's own socket while nothing is known to be there: each is a
+/// system call in which a datagram of the peer may come.
+const OWN_INTERVAL: u32 = 32;
+
+/// The kind of address that a peer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerKind {
+    Host,
+    Group,
+}
+
+impl PeerKind {
+    fn includes(self, address: SocketAddr) -> bool {
+        address.ip().is_multicast() == (self == Self::Group)
+    }
+}
+
+/// Options of the connected socket: those of the session's own.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerOptions {
+    pub(crate) udp: UdpOptions,
+    /// Interface and time to live of datagrams to groups.
+    pub(crate) interface: Interface,
+    pub(crate) hops: u32,
+}
 
 /// The connected socket, and who is to be its peer.
 #[derive(Debug)]
 pub(crate) struct PeerSocket {
-    options: UdpOptions,
+    options: PeerOptions,
     connected: Option<(SocketAddr, Arc<UdpSocket>)>,
-    /// A peer is looked for; not after the system has refused a socket.
-    is_wanted: bool,
+    /// A peer of this kind is looked for; not after the system has refused a socket.
+    wanted: Option<PeerKind>,
     is_refused: bool,
+    /// The connected socket may have datagrams of others, from before it was connected.
+    has_strangers: bool,
     /// The address of the last sends by the session's own socket, and their number.
     last: Option<SocketAddr>,
     sends: u32,
@@ -36,12 +63,13 @@ pub(crate) struct PeerSocket {
 }
 
 impl PeerSocket {
-    pub(crate) fn new(options: UdpOptions) -> Self {
+    pub(crate) const fn new(options: PeerOptions) -> Self {
         Self {
             options,
             connected: None,
-            is_wanted: false,
+            wanted: None,
             is_refused: false,
+            has_strangers: false,
             last: None,
             sends: 0,
             reads: 0,
@@ -59,9 +87,20 @@ impl PeerSocket {
         }
     }
 
-    /// Whether a peer is looked for. A connected one stays.
-    pub(crate) const fn seek(&mut self, is_wanted: bool) {
-        self.is_wanted = is_wanted;
+    /// Has a peer of the kind be looked for, or none. A connected one stays.
+    pub(crate) const fn seek(&mut self, wanted: Option<PeerKind>) {
+        self.wanted = wanted;
+    }
+
+    /// Sets whether this host's own members of groups receive what is sent to them.
+    pub(crate) fn set_multicast_loopback(&mut self, on: bool) {
+        if let Some((peer, socket)) = &self.connected
+            && peer.ip().is_multicast()
+            && socket.set_multicast_loopback(on).is_err()
+        {
+            // The session's own socket does what was asked for.
+            (self.connected, self.is_refused) = (None, true);
+        }
     }
 
     /// Has the next read look into the session's own socket, too.
@@ -87,7 +126,7 @@ impl PeerSocket {
                 Err(error) if !is_full(&error) => {}
                 sent => return sent,
             }
-        } else if self.is_wanted {
+        } else if self.wanted.is_some_and(|kind| kind.includes(to)) {
             self.note(own, to);
         }
         own.send_to(bytes, to)
@@ -103,7 +142,9 @@ impl PeerSocket {
                 Err(error) if !is_full(&error) => {}
                 sent => return sent.map(drop),
             }
-        } else if let Some(to) = run.to.filter(|_| self.is_wanted) {
+        } else if let (Some(kind), Some(to)) = (self.wanted, run.to)
+            && kind.includes(to)
+        {
             self.note(own, to);
         }
         own.send_batches(&[run]).map(drop)
@@ -116,7 +157,7 @@ impl PeerSocket {
             (self.last, self.sends) = (Some(to), 0);
         }
         self.sends = self.sends.saturating_add(1);
-        if self.sends == SENDS && !self.is_refused && !to.ip().is_multicast() {
+        if self.sends == SENDS && !self.is_refused {
             self.connect(own, to);
         }
     }
@@ -126,12 +167,26 @@ impl PeerSocket {
         let connected = match self.connected.take() {
             // What the former peer has sent stays readable.
             Some((_, socket)) => socket.connect(to).map(|()| socket),
-            None => own.open_connected(&self.options, to).map(Arc::new),
+            None => self.open(own, to).map(Arc::new),
         };
         match connected {
-            Ok(socket) => (self.connected, self.own_first) = (Some((to, socket)), true),
+            Ok(socket) => {
+                self.connected = Some((to, socket));
+                (self.own_first, self.has_strangers) = (true, true);
+            }
             Err(_) => self.is_refused = true,
         }
+    }
+
+    fn open(&self, own: &UdpSocket, to: SocketAddr) -> io::Result<UdpSocket> {
+        let socket = own.open_beside(&self.options.udp)?;
+        if to.ip().is_multicast() {
+            // Before it is connected: the route is found then.
+            socket.send_multicast_by(&self.options.interface, self.options.hops)?;
+            socket.set_multicast_loopback(own.multicast_loopback()?)?;
+        }
+        socket.connect(to)?;
+        Ok(socket)
     }
 
     /// Receives from the connected socket, and now and then from `own`.
@@ -141,7 +196,8 @@ impl PeerSocket {
         own: &UdpSocket,
         into: &mut [u8],
     ) -> io::Result<Option<(usize, SocketAddr)>> {
-        if self.connected.is_none() {
+        let has_peer = self.connected.as_ref().is_some_and(|(peer, _)| !peer.ip().is_multicast());
+        if !has_peer && !self.has_strangers {
             return own.receive(into);
         }
         self.reads = self.reads.wrapping_add(1);
@@ -152,14 +208,31 @@ impl PeerSocket {
             return Ok(Some(received));
         }
         self.own_first = false;
-        // An error is word of the peer's host that it has refused a datagram: none has come.
-        if let Some((_, socket)) = &self.connected
-            && let Ok(Some(received)) = socket.receive(into)
-        {
+        if let Some(received) = self.receive_connected(into) {
             self.was_peer = true;
             return Ok(Some(received));
         }
         if self.own_is_due { self.receive_own(own, into) } else { Ok(None) }
+    }
+
+    /// Receives from the connected socket. An error is word of the peer's host that it has refused
+    /// a datagram: none has come.
+    #[inline]
+    fn receive_connected(&mut self, into: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let (peer, socket) = self.connected.as_ref()?;
+        if !self.has_strangers {
+            // The sender is known: its address need not be copied.
+            let length = socket.receive_connected(into).ok().flatten()?;
+            return Some((length, *peer));
+        }
+        match socket.receive(into) {
+            Ok(Some(received)) => Some(received),
+            Ok(None) => {
+                self.has_strangers = false;
+                None
+            }
+            Err(_) => None,
+        }
     }
 
     #[inline]
@@ -178,6 +251,8 @@ impl PeerSocket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lanecast_os::interface::interfaces;
+    use std::net::Ipv4Addr;
     use std::time::{Duration, Instant};
 
     /// Longest wait for a datagram within the host.
@@ -185,6 +260,11 @@ mod tests {
 
     fn options() -> UdpOptions {
         UdpOptions { local: SocketAddr::from(([127, 0, 0, 1], 0)), ..UdpOptions::default() }
+    }
+
+    fn loopback() -> Interface {
+        let found = interfaces().expect("known").into_iter().find(|it| it.is_loopback);
+        found.expect("a loopback interface")
     }
 
     /// A session's socket, and its connected one.
@@ -195,9 +275,14 @@ mod tests {
 
     impl End {
         fn new() -> Self {
-            let own = UdpSocket::open(&options()).expect("a socket");
-            let mut peer = PeerSocket::new(options());
-            peer.seek(true);
+            Self::seeking(PeerKind::Host)
+        }
+
+        fn seeking(kind: PeerKind) -> Self {
+            let (own, interface) = (UdpSocket::open(&options()).expect("a socket"), loopback());
+            own.send_multicast_by(&interface, 0).expect("a multicast interface");
+            let mut peer = PeerSocket::new(PeerOptions { udp: options(), interface, hops: 0 });
+            peer.seek(Some(kind));
             Self { own, peer }
         }
 
@@ -303,6 +388,51 @@ mod tests {
             end.send(1, elsewhere);
         }
         assert_eq!(end.peer(), None);
+    }
+
+    /// A member of a group, and the group's address.
+    fn member() -> (UdpSocket, SocketAddr) {
+        let group = Ipv4Addr::new(239, 195, 11, 7);
+        let local = SocketAddr::from((group, 0));
+        let socket = UdpSocket::open(&UdpOptions { local, ..options() }).expect("a socket");
+        socket.join(group.into(), &loopback()).expect("a member");
+        let address = socket.local_address().expect("bound");
+        (socket, address)
+    }
+
+    #[test]
+    fn a_group_is_connected_to_and_receivers_are_heard() {
+        let (mut end, (member, group)) = (End::seeking(PeerKind::Group), member());
+        let (receiver, elsewhere) = open();
+        // Repairs go to a receiver, which is not the peer for that.
+        end.send(10 * SENDS, elsewhere);
+        assert_eq!(end.peer(), None);
+        end.send(SENDS, group);
+        assert_eq!(end.peer(), Some(group));
+        for _ in 0..SENDS {
+            assert_eq!(next(&member), end.address());
+        }
+        end.send(1, group);
+        assert_eq!(next(&member), end.address(), "one source address, by whatever socket");
+        receiver.send_to(b"status", end.address()).expect("room");
+        assert_eq!(end.receive(), (b"status".to_vec(), elsewhere));
+        // Each is heard by the first read: nothing comes from a group.
+        assert_eq!(end.peer.receive(&end.own, &mut [0; 64]).expect("no error"), None);
+        receiver.send_to(b"status", end.address()).expect("room");
+        assert!(end.peer.receive(&end.own, &mut [0; 64]).expect("no error").is_some());
+    }
+
+    #[test]
+    fn datagrams_to_a_connected_group_are_looped_back_as_the_others_are() {
+        let (mut end, (_member, group)) = (End::seeking(PeerKind::Group), member());
+        for on in [false, true, false] {
+            end.own.set_multicast_loopback(on).expect("an option");
+            end.peer.set_multicast_loopback(on);
+            // The first time it is connected, as the session's own socket was before.
+            end.send(SENDS, group);
+            let socket = end.peer.socket().expect("a connected socket");
+            assert_eq!(socket.multicast_loopback().expect("an option"), on);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::delivery_queue::{DeliveryQueue, QueuedDelivery};
 use crate::dormant_sessions::DormantSessions;
 use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
+use crate::peer_socket::PeerKind;
 use crate::poller::Descriptor;
 use crate::ready_deliveries::ReadyDeliveries;
 use crate::ready_streams::ReadyStreams;
@@ -183,7 +184,7 @@ impl ReceiveSessions {
             // Beside groups the own socket brings little, and a second one costs reads.
             let sessions = &self.sessions;
             let are_unicast = sessions.iter().all(|it| it.source().kind == TransportKind::Ru);
-            self.sockets.own.seek_peer(are_unicast);
+            self.sockets.own.seek_peer(are_unicast.then_some(PeerKind::Host));
             self.update_pause(now);
             self.changes += 1;
             self.reporting.start(&self.sessions, now);

@@ -7,8 +7,9 @@ use crate::source::{Source, TransportKind};
 use std::io;
 use std::net::SocketAddr;
 
-/// Reads between two of the subscriber's own socket while only replies and repairs come there.
-const OWN_SOCKET_INTERVAL: u32 = 4;
+/// Reads between two of the subscriber's own socket while only replies and repairs come there: each
+/// is a system call in which a datagram to a group may come.
+const OWN_SOCKET_INTERVAL: u32 = 16;
 /// The same while groups always have something.
 const OWN_SOCKET_TURN: u32 = 16;
 /// The longest read of a UDP socket: a GRO run.

@@ -46,6 +46,8 @@ pub struct Subscriber {
     wakeup: Option<WakeupSet>,
     /// The end of the last read of the sockets.
     read: LastRead,
+    /// The next read looks into all sockets: any of them may have ended a sleep.
+    has_slept: bool,
 }
 
 /// The end of a subscriber's last read of its sockets.
@@ -81,6 +83,7 @@ impl Subscriber {
             background,
             wakeup: None,
             read: LastRead::default(),
+            has_slept: false,
         }
     }
 
@@ -161,8 +164,8 @@ impl Subscriber {
         // Read before the queue is filled: a notification in between leads to one more look.
         self.wake_epoch = wake_epoch;
         let now = self.now();
-        let has_wakeup = self.wakeup.is_some();
-        let (may_have_more, changes) = self.sessions.refill(now, &mut self.queue, has_wakeup);
+        let all = self.wakeup.is_some() || std::mem::take(&mut self.has_slept);
+        let (may_have_more, changes) = self.sessions.refill(now, &mut self.queue, all);
         self.read = LastRead { at: now, may_have_more, changes };
     }
 
@@ -185,6 +188,7 @@ impl Subscriber {
             let event = [self.owner_state.event.as_fd()];
             self.poller.sleep_with_wakers(&event, &descriptors, Some(limit));
         }
+        self.has_slept = true;
         self.owner_state.event.clear();
         self.owner_state.set_parked(false);
         if self.owner_state.reader() == SocketReader::Conductor {

@@ -106,12 +106,13 @@ impl UdpSocket {
         })
     }
 
-    /// A further socket at this one's address, connected to `peer`: it takes what comes from there,
-    /// and sends there without a look for the route. Its `options` are this socket's.
+    /// A further socket at this one's address, to be [connected](Self::connect) at once: then it
+    /// takes what comes from its peer, and sends there without a look for the route. Until then it
+    /// takes datagrams of others. Its `options` are this socket's.
     ///
     /// # Errors
-    /// If the process has no descriptor left, or no route leads there.
-    pub fn open_connected(&self, options: &UdpOptions, peer: SocketAddr) -> io::Result<Self> {
+    /// If the process has no descriptor left.
+    pub fn open_beside(&self, options: &UdpOptions) -> io::Result<Self> {
         let share = |socket: &std::net::UdpSocket, on| SockRef::from(socket).set_reuse_address(on);
         // Two sockets can be bound to one address only while both allow it. Then it is exclusive
         // again.
@@ -121,7 +122,6 @@ impl UdpSocket {
         share(&self.socket, false)?;
         let opened = opened?;
         share(&opened.socket, false)?;
-        opened.connect(peer)?;
         Ok(opened)
     }
 
@@ -215,6 +215,19 @@ impl UdpSocket {
             socket.set_multicast_loop_v4(on)
         } else {
             socket.set_multicast_loop_v6(on)
+        }
+    }
+
+    /// Whether this host's own members of groups receive what the socket sends.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn multicast_loopback(&self) -> io::Result<bool> {
+        let socket = SockRef::from(&self.socket);
+        if self.local_address()?.is_ipv4() {
+            socket.multicast_loop_v4()
+        } else {
+            socket.multicast_loop_v6()
         }
     }
 

@@ -174,3 +174,43 @@ fn an_owner_that_has_missed_a_notification_does_not_sleep() {
         subscriber.sleep_in_background(|| panic!("it sleeps beside the notification"));
     }
 }
+
+/// A subscriber of two publishers by ru has a socket connected to one of them. What the other one
+/// sends ends a sleep as well, and is read then, not after many more sleeps.
+#[test]
+fn a_read_after_a_sleep_looks_into_all_sockets() {
+    let kind = TransportKind::Ru;
+    let (networks, mut publisher, mut subscriber) = open(kind, (Pacing::Slowest, 4 << 20), 0);
+    let start = Instant::now();
+    let sockets = |subscriber: &mut Subscriber| {
+        let mut descriptors = Vec::new();
+        subscriber.sessions.descriptors(&mut descriptors);
+        descriptors.len()
+    };
+    while sockets(&mut subscriber) < 2 {
+        assert!(start.elapsed() < LIMIT, "none is connected");
+        publisher.drain(Duration::ZERO);
+        subscriber.poll(64, |_| {});
+    }
+    let mut other = networks[0].publisher(kind, "prices").expect("a publisher");
+    assert!(other.wait_for_subscribers(1, LIMIT), "not joined");
+    while subscriber.streams() < 2 {
+        assert!(start.elapsed() < LIMIT, "not joined");
+        subscriber.poll(64, |_| {});
+    }
+    let (mut sleeps, mut count) = (0, 0);
+    for expected in 1..=16 {
+        // An empty read: nothing is known to be anywhere.
+        while subscriber.poll(64, |_| {}) > 0 {}
+        subscriber.poll(64, |_| {});
+        let publisher = if expected % 2 == 0 { &mut publisher } else { &mut other };
+        publisher.send(b"gold").expect("room");
+        while count < expected {
+            assert!(start.elapsed() < LIMIT, "{count} messages");
+            subscriber.sleep(LIMIT);
+            sleeps += 1;
+            subscriber.poll(64, |event| count += u64::from(matches!(event, Event::Message(_))));
+        }
+    }
+    assert!(sleeps < 100, "{sleeps} sleeps for 16 messages");
+}

@@ -227,7 +227,8 @@ fn a_connected_socket_at_the_same_address_takes_what_its_peer_sends() {
         let options = UdpOptions { local: (local, 0).into(), ..UdpOptions::default() };
         let (own, peer, other) = (open(local), open(local), open(local));
         let address = own.local_address().unwrap();
-        let connected = own.open_connected(&options, peer.local_address().unwrap()).unwrap();
+        let connected = own.open_beside(&options).unwrap();
+        connected.connect(peer.local_address().unwrap()).unwrap();
         assert_eq!(connected.local_address().unwrap(), address);
         peer.send_to(b"peer", address).unwrap();
         other.send_to(b"other", address).unwrap();
