@@ -51,7 +51,7 @@ const MEMBERS: [(Shape, &str); 7] = [
          session source ended transport wait window touch clock choice raise gap_watched \
          pong_left threads experiment way wanted through numa why seats row placement role peer \
          peer_version api name id title state found effect mend verdict interrupts_mostly ping \
-         pong mode stores case io io_fallback",
+         pong mode stores case io io_fallback keep_warm",
     ),
     (
         Shape::Flag,

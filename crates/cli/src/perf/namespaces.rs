@@ -5,12 +5,10 @@
 use crate::life_lock::hold;
 use crate::output::print_error;
 use anyhow::{Context, bail, ensure};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -103,25 +101,6 @@ impl Network {
     /// The words before a command that runs it at a member.
     pub(super) fn enter(&self, member: usize) -> Vec<String> {
         ["ip", "netns", "exec", self.name(member)].map(str::to_owned).to_vec()
-    }
-
-    /// Calls `work` on a thread at a member. Sockets that it opens stay there for good, on any
-    /// thread.
-    pub(super) fn inside<T: Send>(
-        &self,
-        member: usize,
-        work: impl FnOnce() -> anyhow::Result<T> + Send,
-    ) -> anyhow::Result<T> {
-        let name = self.name(member);
-        let place = File::open(Path::new(NAMES).join(name)).with_context(|| name.to_owned())?;
-        std::thread::scope(|scope| {
-            let worker = scope.spawn(|| {
-                move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))
-                    .with_context(|| format!("cannot enter {name}"))?;
-                work()
-            });
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
     }
 
     fn name(&self, member: usize) -> &str {

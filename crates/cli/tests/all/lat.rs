@@ -189,7 +189,7 @@ fn kernel_bypass_is_measured_between_two_namespaces() {
         lines.map(|line| [&line["transport"], &line["io"]].map(|it| it.as_str().unwrap())).collect()
     };
     let bypass = ["ru", "rm"].map(|transport| [[transport, "sockets"], [transport, "xdp copy"]]);
-    assert_eq!(ways("baseline"), [["udp", "sockets"]]);
+    assert_eq!(ways("baseline"), [["udp", "sockets"], ["multicast", "sockets"]]);
     assert_eq!([ways("ping"), ways("pong")], [bypass.as_flattened(); 2]);
     for line in lines.iter().filter(|line| line["kind"] == "ping") {
         assert_eq!((&line["received"], &line["io_fallback"]), (&305.into(), &Value::Null));
@@ -204,6 +204,27 @@ fn kernel_bypass_is_measured_between_two_namespaces() {
     for name in &names[1..] {
         assert!(text.contains(name), "{name}: {text}");
     }
+}
+
+#[test]
+fn paths_kept_warm_are_measured_beside_the_others_and_bare_datagrams() {
+    if !lanecast_system_tests::possible() {
+        return;
+    }
+    let stage = Stage::new();
+    let options = "--keep-warm 100us --transports shm,ru,tcp --wait park -n 100 -w 5,1000 -r 100";
+    stage.run(&format!("perf lat-report {options} -o lat.jsonl -o lat.html")).good();
+    let lines = lines(&std::fs::read_to_string(stage.path("lat.jsonl")).unwrap());
+    let of = |kind: &str| -> Vec<_> {
+        let lines = lines.iter().filter(|line| line["kind"] == kind);
+        lines.map(|line| (line["transport"].as_str(), line["keep_warm"].as_str())).collect()
+    };
+    let [ru, tcp, warm] = ["ru", "tcp", "100us"].map(Some);
+    assert_eq!(of("baseline"), [(Some("udp"), None), (tcp, None)]);
+    assert_eq!([of("ping"), of("pong")], [[(ru, None), (ru, warm), (tcp, None), (tcp, warm)]; 2]);
+    assert!(lines.iter().all(|line| line["namespaces"] == true));
+    let page = std::fs::read_to_string(stage.path("lat.html")).unwrap();
+    assert!(page.contains("ru kept warm over veth, park"), "no row of its own");
 }
 
 /// Without CAP_NET_RAW no AF_XDP socket can be made; all else works.
@@ -279,6 +300,7 @@ fn impossible_options_are_refused_before_anything_starts() {
             ("--wait never", "not a wait strategy"),
             ("-H 300", "such as 300,1000"),
             ("--io pigeon", "sockets, xdp"),
+            ("--io xdp --keep-warm 1ms", "cannot be used with"),
             ("-w 5", "such as 5,5"),
             ("--repetitions 0", "1..=1000"),
         ],
@@ -290,6 +312,7 @@ fn impossible_options_are_refused_before_anything_starts() {
             ("-r 0", "measure nothing"),
             ("-w 5,0", "has no rate"),
             ("--io xdp --transports shm,tcp", "is for rm and ru"),
+            ("--keep-warm 1ms --transports shm", "is for rm, ru and tcp"),
             ("--cpus 4000", "CPU 4000 cannot be used"),
             ("-o x.hgrm", "x.hgrm"),
         ],

@@ -43,15 +43,23 @@ impl Datagrams {
 
     /// Each sends to a group that only the other one has joined.
     pub(super) fn groups(load: Load) -> io::Result<(Self, Self)> {
-        let [there, back] = GROUPS.map(member);
+        let here = Ipv4Addr::LOCALHOST;
+        let [there, back] = GROUPS.map(|group| member(group, here));
         let ((there, to_far), (back, to_near)) = (there?, back?);
-        Ok((Self::from_group(load, back, to_far)?, Self::from_group(load, there, to_near)?))
+        let near = Self::from_group(load, back, here, to_far)?;
+        Ok((near, Self::from_group(load, there, here, to_near)?))
     }
 
-    /// An end that receives by `member`, and sends to the group of the other end.
-    pub(super) fn from_group(load: Load, member: UdpSocket, other: SocketAddr) -> io::Result<Self> {
-        let out = open(Ipv4Addr::LOCALHOST)?;
-        out.send_multicast_by(&loopback()?, 0)?;
+    /// An end that receives by `member`, and sends to the group of the `other` end by the interface
+    /// of the address `here`.
+    pub(super) fn from_group(
+        load: Load,
+        member: UdpSocket,
+        here: Ipv4Addr,
+        other: SocketAddr,
+    ) -> io::Result<Self> {
+        let (out, interface) = (open(here)?, interface_of(here)?);
+        out.send_multicast_by(&interface, u32::from(!interface.is_loopback))?;
         out.connect(other)?;
         Self::new(load, out, Some(member))
     }
@@ -126,15 +134,17 @@ pub(super) fn open(address: Ipv4Addr) -> io::Result<UdpSocket> {
     UdpSocket::open(&UdpOptions { local, ..UdpOptions::default() })
 }
 
-/// A socket that has joined `group`, and its address.
-pub(super) fn member(group: Ipv4Addr) -> io::Result<(UdpSocket, SocketAddr)> {
+/// A socket that has joined `group` on the interface of the address `here`, and its address.
+pub(super) fn member(group: Ipv4Addr, here: Ipv4Addr) -> io::Result<(UdpSocket, SocketAddr)> {
     let socket = open(group)?;
-    socket.join(IpAddr::V4(group), &loopback()?)?;
+    socket.join(IpAddr::V4(group), &interface_of(here)?)?;
     let address = socket.local_address()?;
     Ok((socket, address))
 }
 
-fn loopback() -> io::Result<Interface> {
-    let found = interfaces()?.into_iter().find(|interface| interface.is_loopback);
-    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no loopback interface"))
+fn interface_of(here: Ipv4Addr) -> io::Result<Interface> {
+    let has_it = |it: &Interface| it.addresses.iter().any(|(address, _)| *address == here);
+    let found = interfaces()?.into_iter().find(has_it);
+    let what = || io::Error::new(io::ErrorKind::NotFound, format!("no interface has {here}"));
+    found.ok_or_else(what)
 }

@@ -38,15 +38,16 @@ pub struct Side {
 #[derive(Debug)]
 enum OpenSocket {
     Udp(UdpSocket),
-    /// The member of the group that the other end sends to.
-    Multicast(UdpSocket),
+    /// The member of the group that the other end sends to, and the address of its interface.
+    Multicast(UdpSocket, Ipv4Addr),
     Listener(TcpListener),
     /// Over TCP the ping calls, and is called by none.
     Caller,
 }
 
 impl Side {
-    /// Opens the sockets of a round trip's end at `address`; multicast stays within this host.
+    /// Opens the sockets of a round trip's end at `address`, or for multicast at the interface that
+    /// has it.
     ///
     /// # Errors
     /// If the settings do not fit together, or the system refuses.
@@ -61,7 +62,8 @@ impl Side {
         let socket = match (settings.case.socket, role) {
             (SocketKind::Udp, _) => datagrams::open(address).map(OpenSocket::Udp),
             (SocketKind::Multicast, _) => {
-                datagrams::member(group).map(|(member, _)| OpenSocket::Multicast(member))
+                let member = datagrams::member(group, address);
+                member.map(|(member, _)| OpenSocket::Multicast(member, address))
             }
             (SocketKind::Tcp, Role::Ping) => Ok(OpenSocket::Caller),
             (SocketKind::Tcp, Role::Pong) => stream::listen(address).map(OpenSocket::Listener),
@@ -75,7 +77,7 @@ impl Side {
     /// If the system call fails.
     pub fn address(&self) -> io::Result<Option<SocketAddr>> {
         match &self.socket {
-            OpenSocket::Udp(socket) | OpenSocket::Multicast(socket) => {
+            OpenSocket::Udp(socket) | OpenSocket::Multicast(socket, _) => {
                 socket.local_address().map(Some)
             }
             OpenSocket::Listener(listener) => listener.local_addr().map(Some),
@@ -133,8 +135,8 @@ impl Side {
             OpenSocket::Udp(socket) => {
                 Datagrams::between(load, socket, known()?).map(End::Datagrams)
             }
-            OpenSocket::Multicast(member) => {
-                Datagrams::from_group(load, member, known()?).map(End::Datagrams)
+            OpenSocket::Multicast(member, here) => {
+                Datagrams::from_group(load, member, here, known()?).map(End::Datagrams)
             }
             OpenSocket::Listener(listener) => Stream::accepted(load, &listener).map(End::Stream),
             OpenSocket::Caller => Stream::calling(load, known()?).map(End::Stream),

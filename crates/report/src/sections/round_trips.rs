@@ -127,8 +127,9 @@ fn name(line: &Line) -> String {
         (None, Some(io)) => format!(" by {io}"),
         (None, None) => String::new(),
     };
+    let warm = if line.text("keep_warm").is_some() { " kept warm" } else { "" };
     let cable = if is_over_veth(line) { " over veth" } else { "" };
-    format!("{bare}{}{kept}{way}{cable}, {}", of("transport"), of("wait"))
+    format!("{bare}{}{kept}{way}{warm}{cable}, {}", of("transport"), of("wait"))
 }
 
 /// Whether the two sides were in two network namespaces with a cable between them.

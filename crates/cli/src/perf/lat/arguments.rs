@@ -5,7 +5,7 @@ use crate::perf::arguments::{Warmup, warmup};
 use crate::perf::transport_name::TransportName;
 use anyhow::bail;
 use clap::ValueEnum;
-use lanecast_base::{Size, WaitStrategy};
+use lanecast_base::{Size, WaitStrategy, parse_duration};
 use lanecast_measure::persistent::PersistMode;
 use lanecast_measure::ping::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE};
 use lanecast_measure::socket_baseline::SocketKind;
@@ -34,8 +34,8 @@ const OVERHEAD: Duration = Duration::from_secs(1);
     and receiver-paced (RPP): the store is beside the path, so the rows show what it costs. \
     Threads that spin leave it no CPU if there are only two.\n\
     Rm and ru follow once more between two network namespaces with a cable between them (veth), \
-    by sockets and past the kernel's network stack (AF_XDP, kernel bypass), beside bare UDP: these \
-    rows need root, and are left out without it.\n\
+    by sockets and past the kernel's network stack (AF_XDP, kernel bypass), beside bare ones: \
+    these rows need root, and are left out without it.\n\
     The document's ping has two hot threads, and its pong one more. With fewer than three CPUs, \
     one thread sends and receives here. Its figures are of two hosts with cards and a cable: they \
     stand beside, and do not compare by themselves.\n\
@@ -114,6 +114,12 @@ pub(crate) struct LatArgs {
     #[arg(long, value_name = "WAY", value_parser = ["sockets", "xdp"])]
     pub(super) io: Option<String>,
 
+    /// Only rows between two network namespaces by sockets: rm, ru and tcp without and with a path
+    /// that frames at this interval, such as 100us, keep warm in silence (net.keep_warm). With -r 1
+    /// each message is the first after a second
+    #[arg(long, value_name = "INTERVAL", value_parser = parse_duration, conflicts_with = "io")]
+    pub(super) keep_warm: Option<Duration>,
+
     /// Size of the publishers' windows, such as 1MiB
     #[arg(long, value_name = "SIZE")]
     pub(super) window: Option<Size>,
@@ -150,7 +156,16 @@ impl LatArgs {
         if self.wants_bypass() && self.bypassing().next().is_none() {
             bail!("--io xdp is for rm and ru: have one of them in --transports");
         }
+        if self.keep_warm.is_some() && self.between_hosts().next().is_none() {
+            bail!("--keep-warm is for rm, ru and tcp: have one of them in --transports");
+        }
         Ok(())
+    }
+
+    /// The option that asks for rows between two namespaces, and for no others.
+    pub(super) fn over_veth_only(&self) -> Option<&'static str> {
+        let keep_warm = self.keep_warm.map(|_| "--keep-warm");
+        self.wants_bypass().then_some("--io xdp").or(keep_warm)
     }
 
     /// Whether the rows with kernel bypass were asked for by name, and no others.
@@ -171,6 +186,13 @@ impl LatArgs {
         self.transports().iter().copied().filter(is_datagrams)
     }
 
+    /// Transports between hosts.
+    fn between_hosts(&self) -> impl Iterator<Item = TransportName> + '_ {
+        let is_outward =
+            |it: &TransportName| !matches!(it, TransportName::Thread | TransportName::Shm);
+        self.transports().iter().copied().filter(is_outward)
+    }
+
     /// Expected time of one run.
     pub(super) fn expected(&self) -> Duration {
         let time = |count: u64, rate: u64| expected_time(count, rate.max(1) as f64);
@@ -183,7 +205,8 @@ impl LatArgs {
     pub(super) fn runs(&self, cpus: usize) -> Vec<LatRun> {
         let waits = if self.wait.is_empty() { &WAITS[..] } else { &self.wait };
         let runs = waits.iter().flat_map(|&wait| {
-            let here = if self.wants_bypass() { Vec::new() } else { self.here(wait, cpus) };
+            let here =
+                if self.over_veth_only().is_some() { Vec::new() } else { self.here(wait, cpus) };
             let targets = here.into_iter().chain(self.over_veth(wait));
             targets.map(move |target| LatRun { target, wait })
         });
@@ -212,19 +235,28 @@ impl LatArgs {
         transports.chain(store_backed).collect()
     }
 
-    /// Paths between two namespaces: each transport by sockets and past the stack, one after the
-    /// other, beside bare datagrams.
+    /// Paths between two namespaces: each transport by sockets, and past the stack or kept warm,
+    /// one after the other, beside bare sockets of each kind.
     fn over_veth(&self, wait: WaitStrategy) -> Vec<Target> {
         if self.io.as_deref() == Some("sockets") {
             return Vec::new();
         }
-        let mut paths = Vec::new();
-        for transport in self.bypassing() {
-            if paths.is_empty() && !self.no_floor && WAITS.contains(&wait) {
-                paths.push(VethPath::Bare);
-            }
-            paths.extend([VethPath::Sockets(transport), VethPath::Xdp(transport)]);
-        }
-        paths.into_iter().map(Target::Veth).collect()
+        let transports: Vec<_> = match self.keep_warm {
+            Some(_) => self.between_hosts().collect(),
+            None => self.bypassing().collect(),
+        };
+        let has_bare = !self.no_floor && WAITS.contains(&wait);
+        let bare = transports.iter().filter(|_| has_bare).filter_map(|it| match it {
+            TransportName::Rm => Some(SocketKind::Multicast),
+            TransportName::Ru => Some(SocketKind::Udp),
+            TransportName::Tcp => Some(SocketKind::Tcp),
+            TransportName::Thread | TransportName::Shm => None,
+        });
+        let paths = transports.iter().flat_map(|&it| match self.keep_warm {
+            Some(_) => [VethPath::Sockets(it), VethPath::Warm(it)],
+            None => [VethPath::Sockets(it), VethPath::Xdp(it)],
+        });
+        let paths = bare.map(VethPath::Bare).chain(paths);
+        paths.map(Target::Veth).collect()
     }
 }

@@ -20,9 +20,10 @@ pub(super) enum Target {
 /// The measured path between two network namespaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum VethPath {
-    /// Datagrams over bare sockets.
-    Bare,
+    Bare(SocketKind),
     Sockets(TransportName),
+    /// The same, with a path that is kept warm in silence.
+    Warm(TransportName),
     /// Past the kernel's network stack.
     Xdp(TransportName),
 }
@@ -31,7 +32,7 @@ impl VethPath {
     /// The setting `net.io` of the path.
     pub(super) const fn io(self) -> &'static str {
         match self {
-            Self::Bare | Self::Sockets(_) => "sockets",
+            Self::Bare(_) | Self::Sockets(_) | Self::Warm(_) => "sockets",
             Self::Xdp(_) => "xdp",
         }
     }
@@ -59,9 +60,14 @@ impl fmt::Display for LatRun {
             Target::StoreBacked(transport, mode) => {
                 write!(f, "{} and a store (-p {mode}), {}", transport.name(), self.wait)
             }
-            Target::Veth(VethPath::Bare) => write!(f, "bare udp over veth, {}", self.wait),
+            Target::Veth(VethPath::Bare(socket)) => {
+                write!(f, "bare {socket} over veth, {}", self.wait)
+            }
             Target::Veth(VethPath::Sockets(transport)) => {
                 write!(f, "{} by sockets over veth, {}", transport.name(), self.wait)
+            }
+            Target::Veth(VethPath::Warm(transport)) => {
+                write!(f, "{} kept warm over veth, {}", transport.name(), self.wait)
             }
             Target::Veth(VethPath::Xdp(transport)) => {
                 write!(f, "{} by xdp over veth, {}", transport.name(), self.wait)

@@ -31,8 +31,9 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     if runs.iter().any(LatRun::is_over_veth)
         && let Err(error) = runner.build_network()
     {
-        if arguments.wants_bypass() {
-            return Err(error.context("--io xdp measures between two network namespaces"));
+        if let Some(option) = arguments.over_veth_only() {
+            let why = format!("{option} measures between two network namespaces");
+            return Err(error.context(why));
         }
         let why = format!("rows between namespaces (kernel bypass) left out: {}", words(&error));
         warn(&why);

@@ -11,7 +11,7 @@ use crate::perf::store_process::{StoreArguments, StoreProcess};
 use crate::perf::transport_name::TransportName;
 use crate::temp_domain::TempDomain;
 use anyhow::{Context as _, bail};
-use lanecast_base::WaitStrategy;
+use lanecast_base::{WaitStrategy, format_duration};
 use lanecast_measure::persistent::PersistMode;
 use lanecast_measure::ping::Reference;
 use lanecast_measure::smx::Skipped;
@@ -25,8 +25,9 @@ use std::time::{Duration, Instant};
 const SLACK: Duration = Duration::from_secs(20);
 /// Factor on the expected time of a run that gives its limit.
 const SLOWNESS: u32 = 10;
-/// Bare sockets need no more to warm up.
+/// Bare sockets need no more to warm up: 20 ms at the document's rate, and one at a low rate.
 const BARE_WARM_UP: u64 = 1000;
+const BARE_WARM_UPS_PER_SECOND: u64 = 50;
 /// Fewest CPUs for a ping with two threads, as in the document.
 const TWO_THREADS_FROM: usize = 3;
 
@@ -104,14 +105,14 @@ impl<'a> Runner<'a> {
         let (deadline, wait) = (Deadline { until, stop }, lat_run.wait);
         let (transport, mode, veth) = match lat_run.target {
             Target::Bare(socket) => return self.bare(socket, false, wait, &deadline),
-            Target::Veth(VethPath::Bare) => {
-                return self.bare(SocketKind::Udp, true, wait, &deadline);
+            Target::Veth(VethPath::Bare(socket)) => {
+                return self.bare(socket, true, wait, &deadline);
             }
             Target::Transport(transport) => (transport, None, None),
             Target::StoreBacked(transport, mode) => (transport, Some(mode), None),
-            Target::Veth(path @ (VethPath::Sockets(it) | VethPath::Xdp(it))) => {
-                (it, None, Some(path))
-            }
+            Target::Veth(
+                path @ (VethPath::Sockets(it) | VethPath::Warm(it) | VethPath::Xdp(it)),
+            ) => (it, None, Some(path)),
         };
         let carried = CarriedRun { transport, mode, veth };
         let (lines, said) = self.carried(carried, wait, repetition, &deadline)?;
@@ -131,7 +132,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Round trips over bare sockets, between two processes as those of a ping and a pong: of this
-    /// host's network, or datagrams between the two namespaces.
+    /// host's network, or between the two namespaces.
     fn bare(
         &self,
         socket: SocketKind,
@@ -176,7 +177,7 @@ impl<'a> Runner<'a> {
     ) -> Vec<String> {
         let arguments = self.arguments;
         let cpu = if role == Role::Ping { self.cpus[0] } else { self.pong_cpu() };
-        let warmup = BARE_WARM_UP.min(arguments.messages());
+        let warmup = (arguments.rate / BARE_WARM_UPS_PER_SECOND).clamp(1, BARE_WARM_UP);
         let words = format!(
             "perf bare {} --own-session --socket {} --wait {} --address {at} -a {cpu} -m {} -n {} \
              -r {} -w {warmup}",
@@ -240,6 +241,9 @@ impl<'a> Runner<'a> {
             if veth.is_some() {
                 line["namespaces"] = true.into();
             }
+            if let Some(interval) = self.keeps_warm(veth) {
+                line["keep_warm"] = interval.into();
+            }
         }
         Ok(([there, back], said))
     }
@@ -289,6 +293,12 @@ impl<'a> Runner<'a> {
         ["perf", "pong", "-E", "-a", &cpu].map(str::to_owned).to_vec()
     }
 
+    /// Interval of the frames that keep the path warm, if they do.
+    fn keeps_warm(&self, veth: Option<VethPath>) -> Option<String> {
+        let is_warm = matches!(veth, Some(VethPath::Warm(_)));
+        self.arguments.keep_warm.filter(|_| is_warm).map(format_duration)
+    }
+
     fn common(&self, carried: CarriedRun, wait: WaitStrategy) -> Vec<String> {
         let CarriedRun { transport, veth, .. } = carried;
         let directory = self.domain.path("domain").to_string_lossy().into_owned();
@@ -308,6 +318,9 @@ impl<'a> Runner<'a> {
         // Datagrams of one host to itself never come to a card, whatever a file says.
         let io = veth.map_or("sockets", VethPath::io);
         words.extend(["--io", io].map(str::to_owned));
+        if let Some(interval) = self.keeps_warm(veth) {
+            words.extend(["--keep-warm".to_owned(), interval]);
+        }
         if let Some(window) = self.arguments.window {
             words.extend(["--window".to_owned(), window.to_string()]);
         }
