@@ -174,7 +174,6 @@ impl<T: Transport + Clone> StoreServer<T> {
         let checkpointer =
             Checkpointer::start(storage, recovered, journal.pin(1), interval, HEADS_BYTES);
         let checkpointer = Some(checkpointer.map_err(StoreError::Wakeup)?);
-        let log_clock = LogClock::new(catalog.unix_ns);
         let log = JournalLog::new(journal, catalog, checkpointer);
         let mut requests =
             transport.subscriber(&[&name::requests(name)]).map_err(StoreError::Transport)?;
@@ -189,6 +188,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             telemetry: Telemetry::open(options.counters.as_deref(), name, incarnation),
             incarnation,
             persisted: log.persisted(),
+            log_clock: LogClock::new(log.unix_ns()),
             found: 0,
             answered: 0,
             commit_delay: CommitDelay::new(options.commit_delay),
@@ -206,7 +206,6 @@ impl<T: Transport + Clone> StoreServer<T> {
             transport,
             wakeup,
             clock: Clock::host(),
-            log_clock,
             next_tick: 0,
             forget_at: 0,
             stats: StoreStats::default(),
