@@ -311,9 +311,9 @@ impl<S: Storage> Journal<S> {
         Cursor::new(source, Some(limit), Some(&self.shared.pins), from)
     }
 
-    /// As [`cursor`](Self::cursor), but reads no more than a part of a segment to find the position:
-    /// where a crash has taken a segment's index, which costs reading all of it, the journal's own
-    /// thread makes that anew. `None` until it has: the caller tries again later.
+    /// As [`cursor`](Self::cursor), but reads only a part of a segment to find the position: where
+    /// a crash has taken a segment's index, which costs reading all of it, the journal's own thread
+    /// makes that anew. `None` until it has: the caller tries again later.
     ///
     /// # Errors
     /// If the start position was removed or cannot be read.

@@ -2,10 +2,10 @@
 //!
 //! Times never decrease in a journal. A wall clock that jumps by years and is corrected must not
 //! leave all later records at the jump's time: nothing would age any more, and a receiver that
-//! begins at a time would get all messages since the jump. So the clock follows small jumps at once,
-//! which cost no more than their length, and large ones when they last. Behind the log's time, as
-//! after the correction of a jump that was followed, the wall clock is waited for: meanwhile times
-//! go on at half speed, so that messages keep their order by time, and age.
+//! begins at a time would get all messages since the jump. So the clock follows small jumps at
+//! once, which cost no more than their length, and large ones when they last. Behind the log's
+//! time, as after the correction of a jump that was followed, the wall clock is waited for:
+//! meanwhile times go on at half speed, so that messages keep their order by time, and age.
 //!
 //! The server owns it and reads it in each poll.
 

@@ -112,7 +112,7 @@ impl Incoming {
         }
         let Some(latest) = self.offers.latest() else { return };
         let latest = FollowedLog::new(&latest.state.runs, false);
-        // Stores may never begin the latest run, whose publisher has ended: their part of it counts.
+        // Stores may never begin the latest run if its publisher has ended: their part counts.
         let shared = |offer: &StoreOffer| offer.until.min(latest.shared(&offer.state));
         let end = |offer: &StoreOffer| (offer.until < STORE_NUMBER_MAX).then(|| shared(offer));
         let Some(members) = self.offers.members() else { return };

@@ -18,8 +18,8 @@ const CUT_OFF_MAX: usize = 16_384;
 struct Unkept {
     /// Number after its last message.
     next: u64,
-    /// It goes on without this receiver since then, in the order of these; its end may never be
-    /// told.
+    /// Order in which such sessions went on without this receiver; their ends may never be told.
+    /// `None` for one that it has a part in.
     cut_off: Option<u64>,
 }
 
@@ -149,8 +149,8 @@ impl Sessions {
         self.cut_off.entry(session).or_default();
     }
 
-    /// Forgets sessions that no store keeps and that went on without this receiver, first those that
-    /// did so first: one that comes back is asked for again, and what it missed is not told.
+    /// Forgets sessions that no store keeps and that went on without this receiver, first those
+    /// that did so first: one that comes back is asked for again, and what it missed is not told.
     fn forget_unkept(&mut self) {
         let cut_off = self.unkept.iter().filter_map(|(session, it)| Some((it.cut_off?, *session)));
         let first = if cut_off.clone().count() > CUT_OFF_MAX { cut_off.min() } else { None };

@@ -7,6 +7,7 @@
 //! good. Records say for how long a receiver was away. What a crash takes of that is less than a
 //! [step](Lifetimes::step).
 
+use super::receivers::UP_AT_START;
 use super::stream::Stream;
 use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
@@ -16,8 +17,6 @@ use crate::log::{LogFull, StoreLog};
 const LOOK_MAX: u64 = 60_000_000_000;
 /// Most time away that is not written, in nanoseconds.
 const STEP_MAX: u64 = 60 * LOOK_MAX;
-/// Time of a store that starts: receivers may have been away for long before.
-pub(super) const UP_AT_START: u64 = 1 << 62;
 
 /// The time for which the store was up, and when it looks at its receivers.
 #[derive(Clone, Debug)]

@@ -1,13 +1,14 @@
 //! Receivers that are registered with a store, and how far they have consumed a stream.
 
 use super::copying::consumed_length;
-use super::lifetimes::UP_AT_START;
 use crate::log::{LogFull, StoreLog};
 use lanecast_wire::store::{Consumption, LogRecord, ReceiverReport, Registered, Run, StoreFrame};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
+/// Time of a store that starts: receivers may have been away for long before.
+pub(super) const UP_AT_START: u64 = 1 << 62;
 /// Times away from which on a record tells none.
 const AWAY_UNKNOWN: u64 = 1 << 59;
 
@@ -62,7 +63,7 @@ struct Receiver {
     is_non_blocking: bool,
     /// The receiver was away for longer than registrations live.
     is_expired: bool,
-    /// Time of [`Lifetimes`](super::lifetimes::Lifetimes) at which it was heard of.
+    /// Time since the store's start, and from [`UP_AT_START`] on, at which it was heard of.
     heard: u64,
     /// Nanoseconds for which it was away, as the last record says.
     written_away: u64,
@@ -125,8 +126,8 @@ impl Receivers {
         self.by_id.get(&receiver).map_or(self.ended_life, |it| it.life)
     }
 
-    /// The record that a report asks for which is `heard` now: `None` if it is neither further than
-    /// what is written nor registers the receiver anew, or is one of an earlier life.
+    /// The record that a report asks for which is `heard` now: `None` if it is neither further
+    /// than what is written nor registers the receiver anew, or is one of an earlier life.
     pub(super) fn news(&mut self, report: &Registered, heard: u64) -> Option<Registered> {
         let report = Registered { is_expired: false, away_ns: 0, ..*report };
         let Some(known) = self.by_id.get_mut(&report.receiver) else { return Some(report) };
@@ -196,8 +197,8 @@ impl Receivers {
         self.by_id.values_mut().for_each(|it| it.is_heard = false);
     }
 
-    /// Records that are due at time `up`: of receivers that were away for longer than `lifetime`, and
-    /// of others whose time away is not what is written, by at least `step`.
+    /// Records that are due at time `up`: of receivers that were away for longer than `lifetime`,
+    /// and of others whose time away is not what is written, by at least `step`.
     pub(super) fn due(&self, up: u64, lifetime: u64, step: u64) -> Vec<Registered> {
         let present = self.by_id.iter().filter(|(_, it)| !it.is_expired);
         let record = |(receiver, it): (&u64, &Receiver)| {

@@ -141,8 +141,8 @@ fn a_receiver_whose_lifetime_has_ended_is_told_and_counts_again() {
     assert_eq!((keeper.receivers(), keeper.consumed()), (vec![(1, 2, false)], 2));
 }
 
-/// The wall clock jumps by years, forth and back: neither is a receiver away that asks now and then,
-/// nor is one there that does not.
+/// The wall clock jumps by years, forth and back: neither is a receiver away that asks now and
+/// then, nor is one there that does not.
 #[test]
 fn jumps_of_the_wall_clock_end_no_registration_and_prolong_none() {
     let mut keeper = Keeper::new();

@@ -107,8 +107,7 @@ fn a_range_of_time_has_an_earlier_end_if_a_later_run_begins_in_front_of_it() {
     assert_eq!(ends(&out), ["Ended { source: 7, next: 4 }"], "{:?}", out.receiver_events);
 }
 
-/// Its publisher has ended while it began the later run, so that the other stores stay with the one
-/// before.
+/// The publisher has ended while it began the later run: the other stores stay with the one before.
 #[test]
 fn a_range_of_time_ends_where_one_store_alone_has_begun_a_later_run() {
     let (mut receiver, retry) = ending_from(ReceiverStart::End);

@@ -48,7 +48,7 @@ pub(super) enum Told {
     StoreLost {
         name: String,
     },
-    /// Its lifetime is over, as its stores tell.
+    /// The lifetime of its registration is over, as the stores tell.
     Expired,
     StoreBack {
         name: String,
