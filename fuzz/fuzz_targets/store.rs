@@ -122,12 +122,13 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, left) = more.split_at(more.len().min(length.into()));
         rest = left;
         let Some((&selector, body)) = body.split_first() else { continue };
-        let mut frame = vec![STORE_VERSION, selector % 43, 1, 0, 0, 0, 0, 0];
+        let kind = selector % 45;
+        let mut frame = vec![STORE_VERSION, kind, 1, 0, 0, 0, 0, 0];
         frame.extend(SESSION.to_le_bytes());
         frame.extend(7_u64.to_le_bytes());
         frame.push(b't');
         frame.extend(body);
-        let to = if selector % 41 < 32 { &mut pair.to_store } else { &mut pair.to_source };
+        let to = if kind < 32 { &mut pair.to_store } else { &mut pair.to_source };
         to.push(frame);
         pair.turn();
         let mut record = vec![selector % 16, 0, 0, 0, 0];

@@ -1,6 +1,6 @@
 //! Events of a publisher.
 
-use lanecast_wire::store::Ballot;
+use lanecast_wire::store::{Ballot, StoreRefusal};
 
 /// An event of a publisher whose messages are kept by stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +71,14 @@ pub enum SourceEvent {
         store: String,
         /// Version of the store's protocol.
         version: u8,
+    },
+    /// A store does not keep the stream, and refuses it until the reason is gone. Once for each
+    /// store and reason. If too few others are left, the publisher is not registered.
+    Refused {
+        /// The store.
+        store: String,
+        /// The reason.
+        refusal: StoreRefusal,
     },
     /// Another publisher has registered under the same id: this run has ended. Messages that were
     /// not stable by then may be kept or not.

@@ -34,11 +34,11 @@ mod source;
 mod store;
 
 pub use event::SourceEvent;
-pub use lanecast_wire::store::GroupRule;
+pub use lanecast_wire::store::{GroupRule, StoreRefusal};
 pub use log::{LogFull, StoreLog};
 pub use outlet::{ReceiverOutlet, SourceOutlet, StoreOutlet};
 pub use quorum::{GroupsError, StoreGroups};
-pub use receiver::{Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart};
+pub use receiver::{Detachment, Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart};
 pub use receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 pub use source::{Pacing, SendRefusal, Source, SourceSettings};
 pub use store::{ReplayError, Store, StoreSettings, StreamSummary, UnconsumedBounds};

@@ -7,6 +7,7 @@ mod fetch;
 mod followed_log;
 mod incoming;
 mod known_store;
+mod leaving;
 mod offers;
 mod position;
 mod question_times;
@@ -20,11 +21,12 @@ mod waiting;
 
 use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
-use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
 use incoming::Incoming;
 use known_store::{KnownStore, have_answered, knows_all, last_answered, member};
-use lanecast_wire::store::{Ballot, Consumption, Members, Registered, StoreFrame, StoreOffer};
+use lanecast_wire::store::{Ballot, Members, Registered, StoreFrame, StoreOffer, StoreRefusal};
+pub use leaving::Detachment;
+use leaving::{Leaving, Streams, is_final};
 use position::{KnownPosition, position};
 use question_times::QuestionTimes;
 pub use range::{ReceiverEnd, ReceiverStart};
@@ -32,13 +34,10 @@ use report::{Report, later};
 use sessions::{Sessions, last_runs};
 use settings::Limits;
 pub use settings::ReceiverSettings;
-use std::collections::BTreeMap;
-use waiting::Waiting;
+use waiting::{Waiting, is_empty, is_known};
 
 /// Most streams of a topic.
 const STREAMS_MAX: usize = 10_000;
-/// Consumed messages that are reported at once: a receiver-paced publisher may wait for them.
-const REPORT_MESSAGES: u64 = 1_024;
 
 /// A receiver of one topic, with a stable id.
 ///
@@ -53,11 +52,13 @@ pub struct Receiver {
     /// The last question for streams.
     token: u64,
     questions: QuestionTimes,
-    streams: BTreeMap<u64, (Incoming, Report)>,
+    streams: Streams,
     sessions: Sessions,
     /// Enough stores have answered once: streams that come later are new.
     has_all: bool,
     waiting: Waiting,
+    /// The registration is to end.
+    leaving: Option<Leaving>,
     due: Nanos,
 }
 
@@ -73,9 +74,10 @@ impl Receiver {
             id,
             token: 0,
             questions: QuestionTimes::new(retry, now),
-            streams: BTreeMap::new(),
+            streams: Streams::new(),
             has_all: false,
             waiting: Waiting::default(),
+            leaving: None,
             due: now,
         }
     }
@@ -98,7 +100,8 @@ impl Receiver {
     /// Whether enough stores have answered once, and every stream has come to its end. Streams
     /// whose first run has not begun do not count.
     pub fn has_ended(&self) -> bool {
-        self.has_all && self.streams.values().all(|(it, _)| it.has_ended || self.is_empty(it))
+        let is_empty = |it| is_empty(&self.stores, &self.settings.stores, it);
+        self.has_all && self.streams.values().all(|(it, _)| it.has_ended || is_empty(it))
     }
 
     /// The session whose live messages are those of a stream, if its publisher has registered it.
@@ -117,6 +120,9 @@ impl Receiver {
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
+        if self.leaving.is_some() {
+            return;
+        }
         if let Some(source) = self.sessions.source(session) {
             if let Some((incoming, _)) = self.streams.get_mut(&source) {
                 incoming.on_live(number, body, self.limits, now, out);
@@ -130,7 +136,7 @@ impl Receiver {
     /// Live messages of a session were lost, so that no number may show it.
     pub fn on_lost(&mut self, session: u64, first: u64, count: u64, out: &mut dyn ReceiverOutlet) {
         let numbers = first..first.saturating_add(count);
-        if self.sessions.on_lost(session, numbers, self.token + 1, out) {
+        if self.leaving.is_none() && self.sessions.on_lost(session, numbers, self.token + 1, out) {
             self.ask_for_session();
         }
     }
@@ -178,9 +184,7 @@ impl Receiver {
         let next = next.min(incoming.next);
         if next > report.consumed {
             report.consumed = next;
-            // Not held up by the answer to the report before: it comes from a disk.
-            let pause = if report.unsent() < REPORT_MESSAGES { self.settings.report } else { 0 };
-            report.at = report.at.min(now + pause);
+            report.hurry(self.settings.report, now);
             self.due = self.due.min(report.at);
         }
     }
@@ -189,13 +193,13 @@ impl Receiver {
     /// due: gives the frame to `send`, with the index of each store that does not know.
     pub fn report(&mut self, source: u64, now: Nanos, send: impl FnMut(usize, &StoreFrame<'_>)) {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
-        if report.unsent() == 0 {
+        if report.unsent() == 0 || self.leaving.is_some() {
             return;
         }
         let consumption = incoming.consumption(report.consumed);
         report.at = now + self.settings.retry;
-        let (receiver, is_non_blocking) = (self.id, self.settings.is_non_blocking);
-        let registered = Registered::new(receiver, consumption);
+        let is_non_blocking = self.settings.is_non_blocking;
+        let registered = Registered::new(self.id, consumption);
         report.send(Registered { is_non_blocking, ..registered }, send);
         self.due = self.due.min(report.at);
     }
@@ -205,19 +209,38 @@ impl Receiver {
         self.streams.values().all(|(_, report)| report.at == Nanos::MAX)
     }
 
-    /// Gives up the registration: nothing is kept for this receiver any more. The frames may be
-    /// lost; a later life with the same id begins where it is set up to.
-    pub fn detach(&mut self, out: &mut dyn ReceiverOutlet) {
-        for (source, (_, report)) in &self.streams {
-            let frame = StoreFrame::Detach { receiver: self.id, life: report.life };
-            (0..self.stores.len()).for_each(|store| out.request(store, *source, &frame));
+    /// Gives up the registration in all streams: nothing is kept for this receiver any more, and a
+    /// later life with the same id begins where it is set up to. From here on no message is handed
+    /// out; [`tick`](Self::tick) tells the stores until each has confirmed it.
+    pub fn detach(&mut self, now: Nanos) {
+        if self.leaving.is_none() {
+            self.leaving = Some(Leaving::new(self.token, now));
+            (self.questions.at, self.due) = (now, now);
         }
+    }
+
+    /// Confirmations of the end of the registration so far; `None` before
+    /// [`detach`](Self::detach).
+    pub fn detachment(&self) -> Option<Detachment> {
+        let leaving = self.leaving.as_ref()?;
+        Some(leaving.detachment(&self.stores, &self.streams, &self.settings))
+    }
+
+    /// Whether the registration has ended everywhere, or at enough stores while the others do not
+    /// answer.
+    pub fn is_detached(&self) -> bool {
+        self.detachment().is_some_and(|it| is_final(&it, &self.stores))
     }
 
     /// Asks the stores what is due, and tells them what was consumed.
     pub fn tick(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
         if now >= self.questions.at {
             self.ask(now, out);
+        }
+        if let Some(leaving) = &mut self.leaving {
+            leaving.tell(&self.streams, (&self.settings, self.id), now, out);
+            self.due = leaving.at.min(self.questions.at).max(now + 1);
+            return;
         }
         let is_certain = self.is_certain();
         for (source, (incoming, report)) in &mut self.streams {
@@ -226,11 +249,11 @@ impl Receiver {
                 incoming.fetch(self.limits, is_certain, now, out);
             }
             if now >= report.at {
-                let (receiver, is_non_blocking) = (self.id, self.settings.is_non_blocking);
                 let consumption = incoming.consumption(report.consumed);
                 report.at = now + self.settings.retry;
-                let registered =
-                    Registered { is_non_blocking, ..Registered::new(receiver, consumption) };
+                let is_non_blocking = self.settings.is_non_blocking;
+                let registered = Registered::new(self.id, consumption);
+                let registered = Registered { is_non_blocking, ..registered };
                 report.send(registered, |store, it| out.request(store, *source, it));
             }
         }
@@ -265,12 +288,6 @@ impl Receiver {
     fn is_complete(&self) -> bool {
         let has_answered = |store: usize| self.stores[store].answered > 0;
         self.settings.stores.is_recovery_quorum(has_answered)
-    }
-
-    /// Whether no run of a stream has begun, as far as enough stores know: its publisher has ended
-    /// before, and there is nothing to wait for.
-    fn is_empty(&self, incoming: &Incoming) -> bool {
-        is_empty(&self.stores, &self.settings.stores, incoming)
     }
 
     /// Whether messages that no answer names are lost, if enough members of their stream have
@@ -314,7 +331,7 @@ impl Receiver {
                     self.on_answered(now, out);
                 }
             }
-            StoreFrame::Fetched { log, from, first, next, records } => {
+            StoreFrame::Fetched { log, from, first, next, records } if self.leaving.is_none() => {
                 let is_certain = self.is_certain();
                 if let Some((incoming, _)) = self.streams.get_mut(&source) {
                     let is_certain = is_certain && is_known(&self.stores, incoming);
@@ -325,8 +342,25 @@ impl Receiver {
                     }
                 }
             }
+            // To a life that ends they tell nothing: its messages may come again.
+            StoreFrame::Acknowledged { .. } | StoreFrame::Refused(_) if self.leaving.is_some() => {}
             StoreFrame::Acknowledged { receiver, consumption } if *receiver == self.id => {
-                self.on_acknowledged(store, source, *consumption, out);
+                if let Some((incoming, report)) = self.streams.get_mut(&source) {
+                    report.on_acknowledged(store, *consumption);
+                    report.settle(&self.stores, source, incoming, out);
+                }
+            }
+            StoreFrame::Refused(refusal @ StoreRefusal::Receivers { receiver, .. })
+                if *receiver == self.id =>
+            {
+                if let Some((_, report)) = self.streams.get_mut(&source) {
+                    report.on_refused((store, &self.stores[store].name), source, *refusal, out);
+                }
+            }
+            StoreFrame::Detached { receiver, life } if *receiver == self.id => {
+                if let Some(leaving) = &mut self.leaving {
+                    leaving.on_detached((self.stores.len(), store), source, *life);
+                }
             }
             _ => {}
         }
@@ -341,7 +375,7 @@ impl Receiver {
         known.answered = 0;
         for (incoming, report) in self.streams.values_mut() {
             incoming.offers.on_disconnected(store);
-            report.acknowledged[store] = None;
+            report.on_disconnected(store);
         }
     }
 
@@ -367,6 +401,11 @@ impl Receiver {
         let mut kept = offer.clone();
         self.settings.stores.complete(&mut kept.state.members);
         incoming.offers.set(store, kept);
+        if let Some(leaving) = &mut self.leaving {
+            leaving.on_offered(store, source, offer.consumption.is_some(), now);
+            self.due = self.due.min(leaving.at);
+            return;
+        }
         // Promised and never begun: there is nothing to follow yet.
         if !incoming.has_begun || offer.state.runs.is_empty() {
             return;
@@ -378,15 +417,7 @@ impl Receiver {
             report.withdraw(incoming.next, now);
         } else {
             incoming.compare(store, is_decided, now);
-            // A store that lost its data, or was away, learns how far this receiver has come.
-            if offer.consumption.is_some() {
-                report.outlive(offer.life, self.settings.is_replay, now);
-            }
-            let knows_less = report.knows_less(offer.consumption, offer.life) || offer.is_expired;
-            if knows_less && report.at == Nanos::MAX {
-                report.acknowledged[store] = None;
-                report.at = now;
-            }
+            report.compare(store, offer, self.settings.is_replay, now);
             if report.expires(incoming.offers.is_expired(&self.settings.stores)) {
                 out.event(ReceiverEvent::Expired { source });
             }
@@ -396,6 +427,9 @@ impl Receiver {
 
     /// A store has answered a question: streams can begin, and sessions be told apart.
     fn on_answered(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
+        if self.leaving.is_some() {
+            return;
+        }
         // First: a stream that begins at its end has nothing to fetch.
         if let ReceiverEnd::Time(_) = self.settings.end {
             for (incoming, _) in self.streams.values_mut() {
@@ -558,42 +592,4 @@ impl Receiver {
             self.ask_soon();
         }
     }
-
-    fn on_acknowledged(
-        &mut self,
-        store: usize,
-        source: u64,
-        consumption: Consumption,
-        out: &mut dyn ReceiverOutlet,
-    ) {
-        let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
-        report.acknowledged[store] = Some(consumption);
-        let Some(sent) = report.sent else { return };
-        let Some(members) = incoming.offers.members() else { return };
-        let store = |name: &str, incarnation| member(&self.stores, name, incarnation);
-        let next = members.reached(|name, it| store(name, it).map_or(0, |it| report.known(it)));
-        let has_all = members.is_write_quorum(|name, incarnation| {
-            store(name, incarnation).is_some_and(|store| report.knows(store))
-        });
-        if has_all && !incoming.consumption(report.consumed).is_after(&sent) {
-            report.at = Nanos::MAX;
-        }
-        if next > report.told {
-            report.told = next;
-            out.event(ReceiverEvent::Acknowledged { source, next });
-        }
-    }
-}
-
-/// Whether enough members of a stream have answered that messages which none of them names are
-/// lost, and no store that was there before may bring them.
-fn is_known(stores: &[KnownStore], incoming: &Incoming) -> bool {
-    knows_all(stores, incoming.offers.members(), 1)
-        && !incoming.may_be_brought(|store| stores[store].is_awaited())
-}
-
-/// Whether no run of a stream has begun, as far as enough stores know.
-fn is_empty(stores: &[KnownStore], groups: &StoreGroups, incoming: &Incoming) -> bool {
-    let has_answered = |store: usize| stores[store].answered >= incoming.seen;
-    !incoming.offers.has_run() && groups.is_recovery_quorum(has_answered)
 }

@@ -4,6 +4,7 @@
 //! publisher's sessions.
 
 use core::fmt;
+use lanecast_wire::store::StoreRefusal;
 
 /// A message of a stream that stores keep. Its bytes are valid inside the handler's call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,9 @@ impl ReceiverEvent<'_> {
             Self::Expired { source } => ReceiverEvent::Expired { source },
             Self::UnkeptLost { session, first, count } => {
                 ReceiverEvent::UnkeptLost { session, first, count }
+            }
+            Self::Refused { source, store, refusal } => {
+                ReceiverEvent::Refused { source, store, refusal }
             }
             Self::Waiting { silent } => ReceiverEvent::Waiting { silent },
             Self::StoreLost { store } => ReceiverEvent::StoreLost { store },
@@ -191,6 +195,17 @@ pub enum ReceiverEvent<'a> {
     Expired {
         /// The publisher's stable id.
         source: u64,
+    },
+    /// A store does not register this receiver in a stream: it keeps nothing for it, and tells a
+    /// later life nothing of this one. Messages are handed out all the same, and the store is asked
+    /// again, so that it registers the receiver when it has room. Once for each store and reason.
+    Refused {
+        /// The publisher's stable id.
+        source: u64,
+        /// The store.
+        store: String,
+        /// The reason.
+        refusal: StoreRefusal,
     },
     /// A message of a publisher whose messages no store keeps, as it comes.
     Unkept {

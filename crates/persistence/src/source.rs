@@ -278,6 +278,10 @@ impl Source {
                 }
             }
             StoreFrame::Want { ballot, from } => self.on_want(store, *ballot, *from, out),
+            StoreFrame::Refused(refusal) if self.stores[store].on_refused(*refusal) => {
+                let (store, refusal) = (self.stores[store].name.clone(), *refusal);
+                out.event(SourceEvent::Refused { store, refusal });
+            }
             _ => {}
         }
     }
@@ -289,7 +293,7 @@ impl Source {
         now: Nanos,
         out: &mut dyn SourceOutlet,
     ) {
-        let before = self.stores[store].state.replace(state.clone());
+        let before = self.stores[store].on_state(state);
         self.advance(now, out);
         // The next step at once, if this answer is what it waited for.
         let is_news = before

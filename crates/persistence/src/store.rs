@@ -4,6 +4,7 @@
 //! that starts again reads its records once ([`Store::replay`]) and is where it was.
 
 pub(crate) mod copying;
+mod departures;
 mod durable;
 mod fetched;
 mod lifetimes;
@@ -11,12 +12,14 @@ mod offering;
 mod peer_positions;
 mod position_questions;
 mod receivers;
+mod registering;
 mod replay_error;
 mod settings;
 mod settling;
 mod stream;
 mod stream_summary;
 mod unconsumed_room;
+mod unknown_stream;
 
 use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
@@ -25,11 +28,12 @@ use copying::{Copying, NewRun, TAKE_OVER_PAUSE, common_length, registered_run};
 use fetched::answer;
 use lanecast_wire::store::{
     Ballot, DeregisterOutcome, LogRecord, ReceiverReport, Registration, StoreAddress, StoreFrame,
-    StoreState, StreamCheckpoint,
+    StoreRefusal, StoreState, StreamCheckpoint,
 };
 use lifetimes::Lifetimes;
 use offering::Offering;
 use peer_positions::{ask_for_more, positions, tend_positions};
+use registering::{depart, register};
 pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
 use settling::tell_durable;
@@ -37,6 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
 pub use stream_summary::StreamSummary;
 use unconsumed_room::UnconsumedRoom;
+use unknown_stream::answer_of_none;
 
 /// A store: keeps the messages of many streams.
 ///
@@ -226,38 +231,44 @@ impl Store {
             let times = (*since_unix_ns, *until_unix_ns);
             let name = |source| (address.topic.to_owned(), source);
             let named = self.by_name.range(name(0)..=name(u64::MAX)).map(|(_, at)| *at);
-            let heard = self.lifetimes.heard();
-            let offering = Offering { receiver: *receiver, token: *token, times, heard };
+            let (receiver, token, heard) = (*receiver, *token, self.lifetimes.heard());
+            let offering = Offering { receiver, token, times, heard };
             let streams = (self.streams.as_mut_slice(), named.collect());
             return offering.answer(address, streams, self.incarnation, log, out);
         }
-        let known = self.by_name.get(&(address.topic.to_owned(), address.source)).copied();
-        let index = match (known, frame) {
-            (Some(index), _) => index,
-            (None, StoreFrame::Open { .. }) if !self.has_room() => {
-                self.refused_streams += 1;
-                return;
-            }
+        let StoreAddress { client, topic, source } = address;
+        let known = self.by_name.get(&(topic.to_owned(), source)).copied();
+        let found = match (known, frame) {
+            (Some(index), _) => Ok(index),
             (None, StoreFrame::Open { .. }) => {
-                let stream = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
-                let (topic, source) = (address.topic, address.source);
-                // The next Open tries again.
-                if log.append(&LogRecord::Stream { stream, topic, source }).is_err() {
-                    return;
-                }
-                self.add_stream(topic, source)
+                self.open_stream(topic, source, log).map_err(|it| Some(StoreFrame::Refused(it)))
             }
-            (None, StoreFrame::Query { .. }) => {
-                let state = StoreState { incarnation: self.incarnation, ..StoreState::default() };
-                let frame = StoreFrame::State(state);
-                return out.reply(address.client, address.topic, address.source, &frame);
-            }
-            (None, _) => return,
+            (None, _) => Err(answer_of_none(frame, self.incarnation)),
+        };
+        let index = match found {
+            Ok(index) => index,
+            Err(told) => return told.iter().for_each(|it| out.reply(client, topic, source, it)),
         };
         // A log without room leaves the state as it is: all requests are repeated.
-        let _ = self.execute(index, address.client, frame, now, log, out);
+        let _ = self.execute(index, client, frame, now, log, out);
         self.unsettled.insert(index);
         self.settle(index, log, out);
+    }
+
+    /// A new stream, if there is room for it. The publisher repeats its request.
+    fn open_stream(
+        &mut self,
+        topic: &str,
+        source: u64,
+        log: &mut impl StoreLog,
+    ) -> Result<usize, StoreRefusal> {
+        if !self.has_room() {
+            self.refused_streams += 1;
+            return Err(StoreRefusal::Streams { most: self.settings.streams_max as u64 });
+        }
+        let stream = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
+        log.append(&LogRecord::Stream { stream, topic, source }).map_err(|_| StoreRefusal::Log)?;
+        Ok(self.add_stream(topic, source))
     }
 
     fn execute(
@@ -353,14 +364,16 @@ impl Store {
         let stream = &mut self.streams[index];
         match frame {
             StoreFrame::Consumed(report) => {
-                let heard = self.lifetimes.heard();
-                stream.consume(report, heard, self.settings.receivers_max, log)?;
-                stream.receivers.owe(report.receiver, client);
+                let bounds = (self.lifetimes.heard(), self.settings.receivers_max);
+                if let Some(refusal) = register(stream, report, client, bounds, log)? {
+                    let frame = StoreFrame::Refused(refusal);
+                    out.reply(client, &stream.topic, stream.source, &frame);
+                }
                 self.go_on(index, now, log, out)?;
             }
-            // A later life has registered since: the frame comes late.
-            StoreFrame::Detach { receiver, life } if *life >= stream.receivers.life(*receiver) => {
-                stream.detach(*receiver, log)?;
+            StoreFrame::Detach { receiver, life } => {
+                depart(stream, (*receiver, *life), client, log)?;
+                self.go_on(index, now, log, out)?;
             }
             StoreFrame::FetchPositions { token, receiver } => {
                 let answer = positions(stream, *token, *receiver, self.settings.longest_frame);
@@ -541,13 +554,9 @@ impl Store {
         first: u64,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
-        match self.by_name.get(&(topic.to_owned(), source)) {
-            Some(&index) => {
-                let stream = &mut self.streams[index];
-                stream.trim(first.min(stream.durable.next()), log)
-            }
-            None => Ok(()),
-        }
+        let Some(&index) = self.by_name.get(&(topic.to_owned(), source)) else { return Ok(()) };
+        let stream = &mut self.streams[index];
+        stream.trim(first.min(stream.durable.next()), log)
     }
 
     /// Writes a record that changes nothing, for a log whose checkpoints wait for one.
@@ -570,8 +579,8 @@ impl Store {
     ) {
         let name = (address.topic.to_owned(), address.source);
         let Some(&index) = self.by_name.get(&name) else {
-            let outcome = DeregisterOutcome::UnknownStream;
-            let frame = StoreFrame::Deregistered { token, outcome };
+            let frame =
+                StoreFrame::Deregistered { token, outcome: DeregisterOutcome::UnknownStream };
             return out.reply(address.client, address.topic, address.source, &frame);
         };
         let stream = &mut self.streams[index];

@@ -5,7 +5,7 @@ use crate::options::StoreOptions;
 use lanecast_journal::{OpenError as JournalError, ReadError, StorageError};
 use lanecast_persistence::{ReplayError, SendRefusal};
 use lanecast_transport::ClaimError;
-use lanecast_wire::store::STORE_VERSION;
+use lanecast_wire::store::{STORE_CONTROL_MAX, STORE_VERSION};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,6 +66,25 @@ pub enum RecordError {
     Contradiction(#[from] ReplayError),
 }
 
+/// A transport that cannot carry the frames of publishers, subscribers and stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the transport carries messages of up to {longest} bytes, and frames to and from stores have \
+     up to {STORE_CONTROL_MAX}: configure a larger net.longest_message, or a larger net.window or \
+     shm.window, of which the longest message is an eighth"
+)]
+pub struct FrameLengthError {
+    /// The longest message of the transport, in bytes.
+    pub longest: usize,
+}
+
+impl FrameLengthError {
+    /// Checks the longest message of a transport.
+    pub(crate) const fn check(longest: usize) -> Result<(), Self> {
+        if longest < STORE_CONTROL_MAX { Err(Self { longest }) } else { Ok(()) }
+    }
+}
+
 /// Failure of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -79,6 +98,9 @@ pub enum StoreError<E> {
         longest = StoreOptions::COMMIT_DELAY_MAX
     )]
     CommitDelay(Duration),
+    /// The transport cannot carry the store's frames.
+    #[error(transparent)]
+    FrameLength(#[from] FrameLengthError),
     /// The directory cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
@@ -103,6 +125,9 @@ pub enum OpenError<E> {
     /// A name cannot be used.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The transport cannot carry frames to stores.
+    #[error(transparent)]
+    FrameLength(#[from] FrameLengthError),
     /// The transport refused.
     #[error(transparent)]
     Transport(E),

@@ -25,6 +25,7 @@ mod directory;
 mod durable_run;
 mod error;
 mod fetch_queue;
+mod former_feed;
 mod held_events;
 mod incarnation;
 mod index;
@@ -54,12 +55,13 @@ pub use administrator::{StoreAdministrator, StoreInspection};
 pub use checkpoint::StoreRecovery;
 pub use durable_run::{DurableEvents, DurableRun};
 pub use error::{
-    DirectoryError, NoAnswer, OpenError, PersistentSendError, RecordError, StoreError,
+    DirectoryError, FrameLengthError, NoAnswer, OpenError, PersistentSendError, RecordError,
+    StoreError,
 };
 pub use lanecast_persistence::{
-    DurableLoss, GroupRule, GroupsError, Pacing, PersistentMessage, ReceiverEnd, ReceiverEvent,
-    ReceiverSettings, ReceiverStart, SendRefusal, SourceEvent, SourceSettings, StoreGroups,
-    StoreSettings, StreamSummary,
+    Detachment, DurableLoss, GroupRule, GroupsError, Pacing, PersistentMessage, ReceiverEnd,
+    ReceiverEvent, ReceiverSettings, ReceiverStart, SendRefusal, SourceEvent, SourceSettings,
+    StoreGroups, StoreRefusal, StoreSettings, StreamSummary,
 };
 pub use lanecast_wire::store::{
     DeregisterOutcome, ReceiverReport, Registration, STORE_VERSION, StreamReport,

@@ -1,6 +1,6 @@
 //! The ways from a publisher or a subscriber to its stores, and back.
 
-use crate::error::OpenError;
+use crate::error::{FrameLengthError, OpenError};
 use crate::link::Link;
 use crate::name;
 use lanecast_persistence::StoreGroups;
@@ -41,7 +41,10 @@ impl<P: Publish> Links<P> {
         names.clone().try_for_each(name::check_store)?;
         let link = |name: &str| {
             let publisher = transport.publisher(&name::requests(name));
-            Ok((name.to_owned(), Link::new(publisher.map_err(OpenError::Transport)?)))
+            let link = Link::new(publisher.map_err(OpenError::Transport)?);
+            // A frame that is too long could never be sent, and would be missed in silence.
+            FrameLengthError::check(link.longest_frame())?;
+            Ok((name.to_owned(), link))
         };
         let stores = names.map(link).collect::<Result<Vec<_>, OpenError<T::Error>>>()?;
         let other_versions = vec![None; stores.len()];

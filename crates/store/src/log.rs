@@ -68,6 +68,8 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     is_reserved: bool,
     /// Longest record, in bytes.
     longest: usize,
+    /// Longest message that the store can give to readers.
+    longest_read: usize,
     /// Records that were refused since they are longer.
     too_long: u64,
     /// There are records that the journal has not been told to write.
@@ -126,6 +128,7 @@ impl<S: Storage> JournalLog<S> {
             room: 0,
             is_reserved: false,
             longest: journal.longest_body(),
+            longest_read: usize::MAX,
             too_long: 0,
             journal,
             // The clock may have been set back since the last record.
@@ -227,9 +230,15 @@ impl<S: Storage> JournalLog<S> {
         self.too_long
     }
 
+    /// The log, which refuses messages of more bytes: no frame that the store could give to a
+    /// reader has room for them.
+    pub(crate) fn limited(self, longest_read: usize) -> Self {
+        Self { longest_read, ..self }
+    }
+
     /// Longest message that can be kept, in bytes.
-    pub(crate) const fn longest_message(&self) -> usize {
-        self.longest.saturating_sub(LogRecord::MESSAGE_HEAD_MAX)
+    pub(crate) fn longest_message(&self) -> usize {
+        self.longest.saturating_sub(LogRecord::MESSAGE_HEAD_MAX).min(self.longest_read)
     }
 
     /// Position of the last record.

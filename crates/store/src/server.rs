@@ -6,8 +6,9 @@ use crate::checkpointer::{Checkpointer, HEADS_BYTES};
 use crate::clients::Clients;
 use crate::commit_delay::{CommitDelay, MANY};
 use crate::directory::StoreDirectory;
-use crate::error::StoreError;
+use crate::error::{FrameLengthError, StoreError};
 use crate::fetch_queue::FetchQueue;
+use crate::former_feed::FormerFeed;
 use crate::log::JournalLog;
 use crate::log_clock::LogClock;
 use crate::name;
@@ -21,10 +22,10 @@ use crate::telemetry::Telemetry;
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_journal::Durability;
-use lanecast_persistence::{Nanos, Store, StoreLog, StreamSummary};
+use lanecast_persistence::{Nanos, Store, StoreLog, StoreOutlet, StoreRefusal, StreamSummary};
 use lanecast_stats::unix_ns;
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
-use lanecast_wire::store::StoreFrame;
+use lanecast_wire::store::{StoreAddress, StoreFrame};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -119,8 +120,33 @@ pub struct StoreServer<T: Transport + Clone> {
 /// The live messages of a topic.
 struct Topic<S> {
     subscriber: S,
+    /// The subscriber before, which a publisher evicted, as long as it has unread events.
+    former: Option<FormerFeed<S>>,
     /// A publisher evicted the subscriber, which is replaced at the end of the poll.
     was_evicted: bool,
+}
+
+impl<S: Subscribe> Topic<S> {
+    const fn new(subscriber: S) -> Self {
+        Self { subscriber, former: None, was_evicted: false }
+    }
+
+    /// Reads what lies unread in the subscriber before, and then the present one.
+    fn poll(&mut self, mut handler: impl FnMut(Event<'_>)) -> usize {
+        let mut work = 0;
+        if let Some(former) = &mut self.former {
+            work = former.poll(POLL_LIMIT, &mut handler);
+        }
+        if work > 0 {
+            return work;
+        }
+        self.former = None;
+        let was_evicted = &mut self.was_evicted;
+        self.subscriber.poll(POLL_LIMIT, |event| {
+            *was_evicted |= matches!(event, Event::Left(_, CloseReason::Evicted));
+            handler(event);
+        })
+    }
 }
 
 impl<T: Transport + Clone> fmt::Debug for StoreServer<T> {
@@ -132,6 +158,7 @@ impl<T: Transport + Clone> fmt::Debug for StoreServer<T> {
 /// Bytes of the longest frame that the store `name` can send.
 fn longest_reply<T: Transport>(transport: &T, name: &str) -> Result<usize, StoreError<T::Error>> {
     let replies = transport.publisher(&name::replies(name, 0)).map_err(StoreError::Transport)?;
+    FrameLengthError::check(replies.longest_message())?;
     Ok(replies.longest_message())
 }
 
@@ -174,7 +201,7 @@ impl<T: Transport + Clone> StoreServer<T> {
         let checkpointer =
             Checkpointer::start(storage, recovered, journal.pin(1), interval, HEADS_BYTES);
         let checkpointer = Some(checkpointer.map_err(StoreError::Wakeup)?);
-        let log = JournalLog::new(journal, catalog, checkpointer);
+        let log = JournalLog::new(journal, catalog, checkpointer).limited(longest);
         let mut requests =
             transport.subscriber(&[&name::requests(name)]).map_err(StoreError::Transport)?;
         let wakeup = Wakeup::new(written).map_err(StoreError::Wakeup)?;
@@ -310,14 +337,13 @@ impl<T: Transport + Clone> StoreServer<T> {
         let mut out = Outbox { clients, peers, wakeup, now };
         let (mut work, mut is_any_evicted) = (0, false);
         for topic in topics.values_mut() {
-            work += topic.subscriber.poll(POLL_LIMIT, |event| match event {
+            work += topic.poll(|event| match event {
                 Event::Message(message) => {
                     stats.messages += 1;
                     let (session, number) = (message.stream().session.0, message.number());
                     machine.on_message(session, number, message.bytes(), now, log, &mut out);
                 }
                 // Losses show in the numbers, and are asked for again.
-                Event::Left(_, CloseReason::Evicted) => topic.was_evicted = true,
                 Event::Left(stream, CloseReason::Closed | CloseReason::Died) => {
                     machine.on_session(stream.session.0, false);
                 }
@@ -392,13 +418,16 @@ impl<T: Transport + Clone> StoreServer<T> {
     fn open_topic(&mut self, bytes: &[u8], now: Nanos) {
         let Ok((address, frame)) = StoreFrame::read(bytes) else { return };
         // Each stream has one topic, and streams stay.
-        let has_room = self.machine.has_room();
-        if !has_room || self.subscribe(address.topic).is_err() {
-            self.stats.refused += 1;
-            return;
-        }
-        let Self { machine, log, clients, peers, wakeup, .. } = self;
+        let is_refused = self.machine.has_room() && self.subscribe(address.topic).is_err();
+        let Self { machine, log, clients, peers, wakeup, stats, .. } = self;
         let mut out = Outbox { clients, peers, wakeup, now };
+        if is_refused {
+            stats.refused += 1;
+            let StoreAddress { client, topic, source } = address;
+            let frame = StoreFrame::Refused(StoreRefusal::Topic);
+            return out.reply(client, topic, source, &frame);
+        }
+        // Without room for another stream the machine refuses it.
         machine.on_frame(address, &frame, now, log, &mut out);
         // A log without room has refused it: nothing is to be kept of the topic.
         if !self.machine.has_topic(address.topic) {
@@ -425,7 +454,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             return Ok(());
         }
         let subscriber = self.transport.subscriber(&[topic])?;
-        let mut topic_entry = Topic { subscriber, was_evicted: false };
+        let mut topic_entry = Topic::new(subscriber);
         if self.wakeup.add_topic(&mut topic_entry.subscriber).is_err() {
             // Without a descriptor its messages wait for the next tick.
             self.stats.refused += 1;
@@ -444,7 +473,8 @@ impl<T: Transport + Clone> StoreServer<T> {
             // For lack of memory or descriptors now, perhaps: the next poll tries again.
             let Ok(mut subscriber) = self.transport.subscriber(&[name]) else { continue };
             if self.wakeup.add_topic(&mut subscriber).is_ok() {
-                *topic = Topic { subscriber, was_evicted: false };
+                let former = std::mem::replace(topic, Topic::new(subscriber));
+                topic.former = Some(FormerFeed::new(former.subscriber));
             }
         }
     }
@@ -506,15 +536,16 @@ impl<T: Transport + Clone> StoreServer<T> {
         &self.recovery
     }
 
-    /// Longest message that the store can keep, in bytes: its journal's segments have to be longer.
-    pub const fn longest_kept(&self) -> usize {
+    /// Longest message that the store can keep, in bytes: its journal's segments have to be longer,
+    /// and so has the longest message of its transport.
+    pub fn longest_kept(&self) -> usize {
         self.log.longest_message()
     }
 
     /// Longest message that a publisher can send over a transport set up as the store's, in bytes:
     /// the store keeps none that are longer than [`longest_kept`](Self::longest_kept).
     pub const fn longest_sent(&self) -> usize {
-        self.longest_sent
+        self.longest_sent.saturating_sub(FRAME_OVERHEAD)
     }
 
     /// Reason why the last checkpoint could not be written, such as a full disk. A later one is

@@ -2,12 +2,13 @@
 
 use crate::durable_run::DurableRun;
 use crate::error::OpenError;
+use crate::former_feed::FormerFeed;
 use crate::held_events::{HeldEvents, position_after};
 use crate::links::Links;
 use crate::options::{Acknowledgement, DurableOptions};
 use lanecast_base::clock::{Clock, deadline};
 use lanecast_os::epoll::Epoll;
-use lanecast_persistence::{Nanos, Receiver, ReceiverEvent, ReceiverOutlet};
+use lanecast_persistence::{Detachment, Nanos, Receiver, ReceiverEvent, ReceiverOutlet};
 use lanecast_stats::unix_ns;
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::StoreFrame;
@@ -70,6 +71,8 @@ pub struct DurableSubscriber<T: Transport> {
     /// is woken by either, as by the messages of a plain subscriber, by the transport's strategy.
     // Before the links: a subscriber that is dropped first holds up no publisher.
     feed: T::Subscriber,
+    /// The feed before, which a publisher evicted, as long as it has unread events.
+    former: Option<FormerFeed<T::Subscriber>>,
     machine: Receiver,
     links: Links<T::Publisher>,
     acknowledgement: Acknowledgement,
@@ -85,6 +88,8 @@ pub struct DurableSubscriber<T: Transport> {
     transport: T,
     /// Sessions on the topic whose live messages come.
     sessions: BTreeSet<u64>,
+    /// Sessions whose ends the feed before has told. This one may have the last part of them.
+    ended: BTreeSet<u64>,
     foreign_frames: u64,
 }
 
@@ -135,6 +140,84 @@ impl<P: Publish, F> Outbox<'_, P, F> {
     }
 }
 
+/// Parts of a subscriber that the events of its feed concern.
+struct Reading<'a, P: Publish, F> {
+    machine: &'a mut Receiver,
+    out: Outbox<'a, P, F>,
+    sessions: &'a mut BTreeSet<u64>,
+    ended: &'a mut BTreeSet<u64>,
+    was_evicted: &'a mut bool,
+    foreign_frames: &'a mut u64,
+    /// The events come from the feed before.
+    is_former: bool,
+    now: Nanos,
+}
+
+impl<P: Publish, F: FnMut(ReceiverEvent<'_>)> Reading<'_, P, F> {
+    #[inline]
+    fn on_event(&mut self, event: Event<'_>) {
+        let Self { machine, out, now, .. } = self;
+        match event {
+            Event::Message(message) if message.stream().topic == out.links.topic() => {
+                let (session, number) = (message.stream().session.0, message.number());
+                if !self.is_former && !self.ended.is_empty() && self.ended.contains(&session) {
+                    return;
+                }
+                machine.on_live(session, number, message.bytes(), *now, out);
+            }
+            Event::Message(message) => match out.links.read(&message) {
+                Some((store, source, frame)) => {
+                    machine.on_frame(store, source, &frame, *now, out);
+                }
+                None => {
+                    *self.foreign_frames += 1;
+                    if let Some((store, version)) = out.links.other_version(&message) {
+                        out.event(ReceiverEvent::OtherVersion { store, version });
+                    }
+                }
+            },
+            other => self.on_change(other),
+        }
+    }
+
+    /// Changes of sessions, and losses.
+    fn on_change(&mut self, event: Event<'_>) {
+        let Self { machine, out, sessions, ended, is_former, .. } = self;
+        match event {
+            // Lost answers are asked for again.
+            Event::Lost(gap) if gap.stream.topic == out.links.topic() => {
+                if *is_former || !ended.contains(&gap.stream.session.0) {
+                    machine.on_lost(gap.stream.session.0, gap.first, gap.count, out);
+                }
+            }
+            Event::Joined(stream) if stream.topic == out.links.topic() => {
+                if *is_former || !ended.contains(&stream.session.0) {
+                    sessions.insert(stream.session.0);
+                    machine.on_joined(stream.session.0);
+                }
+            }
+            Event::Left(stream, why) => {
+                let session = stream.session.0;
+                *self.was_evicted |= why == CloseReason::Evicted && !*is_former;
+                if let Some(store) = out.links.store(&stream.topic) {
+                    return machine.on_disconnected(store);
+                }
+                if !*is_former && ended.remove(&session) {
+                    return;
+                }
+                sessions.remove(&session);
+                let has_ended = matches!(why, CloseReason::Closed | CloseReason::Died);
+                if has_ended && *is_former {
+                    ended.insert(session);
+                }
+                // Otherwise only this subscriber's part in it has ended.
+                if has_ended { machine.on_left(session) } else { machine.on_cut_off(session) }
+            }
+            _ => {}
+        }
+    }
+}
+
 impl<T: Transport> fmt::Debug for DurableSubscriber<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("DurableSubscriber");
@@ -168,6 +251,7 @@ impl<T: Transport> DurableSubscriber<T> {
         let now = clock.ns(clock.ticks());
         Ok(Self {
             feed,
+            former: None,
             machine: Receiver::new(settings, receiver, now),
             links,
             acknowledgement,
@@ -178,6 +262,7 @@ impl<T: Transport> DurableSubscriber<T> {
             clock,
             transport,
             sessions: BTreeSet::new(),
+            ended: BTreeSet::new(),
             foreign_frames: 0,
         })
     }
@@ -290,56 +375,29 @@ impl<T: Transport> DurableSubscriber<T> {
         mut handler: impl FnMut(ReceiverEvent<'_>),
     ) -> usize {
         let now = self.now();
-        let Self { feed, machine, links, was_evicted, sessions, foreign_frames, .. } = self;
-        let consumed = &mut self.consumed;
+        let Self { feed, former, machine, links, consumed, .. } = self;
         // Left behind by a handler that panicked.
         if acknowledgement == Acknowledgement::OnReturn {
             consumed.clear();
         }
         let mut work = links.flush();
-        let mut out = Outbox { links, handler: &mut handler, acknowledgement, consumed };
-        work += feed.poll(limit, |event| match event {
-            Event::Message(message) if message.stream().topic == out.links.topic() => {
-                let (session, number) = (message.stream().session.0, message.number());
-                machine.on_live(session, number, message.bytes(), now, &mut out);
-            }
-            Event::Message(message) => match out.links.read(&message) {
-                Some((store, source, frame)) => {
-                    machine.on_frame(store, source, &frame, now, &mut out);
-                }
-                None => {
-                    *foreign_frames += 1;
-                    if let Some((store, version)) = out.links.other_version(&message) {
-                        out.event(ReceiverEvent::OtherVersion { store, version });
-                    }
-                }
-            },
-            // Lost answers are asked for again.
-            Event::Lost(gap) if gap.stream.topic == out.links.topic() => {
-                machine.on_lost(gap.stream.session.0, gap.first, gap.count, &mut out);
-            }
-            Event::Joined(stream) if stream.topic == out.links.topic() => {
-                sessions.insert(stream.session.0);
-                machine.on_joined(stream.session.0);
-            }
-            Event::Left(stream, why) => {
-                *was_evicted |= why == CloseReason::Evicted;
-                match out.links.store(&stream.topic) {
-                    Some(store) => machine.on_disconnected(store),
-                    None => {
-                        sessions.remove(&stream.session.0);
-                        match why {
-                            CloseReason::Closed | CloseReason::Died => {
-                                machine.on_left(stream.session.0);
-                            }
-                            // Only this subscriber's part in it has ended.
-                            _ => machine.on_cut_off(stream.session.0),
-                        }
-                    }
-                }
-            }
-            _ => {}
-        });
+        let out = Outbox { links, handler: &mut handler, acknowledgement, consumed };
+        let mut reading = Reading {
+            machine,
+            out,
+            sessions: &mut self.sessions,
+            ended: &mut self.ended,
+            was_evicted: &mut self.was_evicted,
+            foreign_frames: &mut self.foreign_frames,
+            is_former: former.is_some(),
+            now,
+        };
+        let read = match former {
+            Some(former) => former.poll(limit, |event| reading.on_event(event)),
+            None => feed.poll(limit, |event| reading.on_event(event)),
+        };
+        let Reading { machine, mut out, .. } = reading;
+        work += read;
         if now >= machine.due() {
             machine.tick(now, &mut out);
         }
@@ -350,10 +408,25 @@ impl<T: Transport> DurableSubscriber<T> {
                 self.machine.report(source, now, send);
             }
         }
+        if read == 0 && limit > 0 {
+            self.on_read_out();
+        }
         if self.was_evicted {
             self.resubscribe();
         }
         work
+    }
+
+    /// Everything was read that has come.
+    fn on_read_out(&mut self) {
+        if self.former.take().is_some() {
+            // Some went on without this subscriber; the feed tells in which it takes part.
+            for session in std::mem::take(&mut self.sessions) {
+                self.machine.on_cut_off(session);
+            }
+        } else {
+            self.ended.clear();
+        }
     }
 
     /// Subscribes anew where a publisher or a store went on without this subscriber: the stores
@@ -368,11 +441,8 @@ impl<T: Transport> DurableSubscriber<T> {
             .as_ref()
             .is_none_or(|set| feed.wakeup().is_ok_and(|it| set.add(it, 0).is_ok()));
         if is_watched {
-            (self.feed, self.was_evicted) = (feed, false);
-            // Their ends may have lain unread in the feed.
-            for session in std::mem::take(&mut self.sessions) {
-                self.machine.on_cut_off(session);
-            }
+            let former = std::mem::replace(&mut self.feed, feed);
+            (self.former, self.was_evicted) = (Some(FormerFeed::new(former)), false);
         }
     }
 
@@ -387,7 +457,7 @@ impl<T: Transport> DurableSubscriber<T> {
         let due = Duration::from_nanos(self.machine.due().saturating_sub(self.now()));
         let due = if self.links.are_waiting() { due.min(ROOM_WAIT) } else { due };
         let limit = limit.min(due).min(self.feed.longest_wait());
-        let work = work + self.held.len();
+        let work = work + self.held.len() + usize::from(self.former.is_some());
         if work > 0 || !limit.is_zero() {
             self.feed.wait_at_most(work, limit);
         }
@@ -467,14 +537,22 @@ impl<T: Transport> DurableSubscriber<T> {
     }
 
     /// Gives up the registration with all stores, for good: nothing is kept for this id, and no
-    /// publisher waits for it. Stores that cannot be reached keep it.
-    pub fn detach(mut self) {
-        let mut ignore = |_: ReceiverEvent<'_>| {};
-        let links = &mut self.links;
-        let (acknowledgement, consumed) = (self.acknowledgement, &mut Vec::new());
-        let mut out = Outbox { links, handler: &mut ignore, acknowledgement, consumed };
-        self.machine.detach(&mut out);
-        self.links.flush();
+    /// publisher waits for it. Waits until all stores have that on disk, or enough of them while
+    /// the others do not answer, and at most `timeout`; returns what was confirmed by then. No
+    /// message is handed out any more.
+    #[must_use = "stores may still keep messages, and hold publishers back"]
+    pub fn detach(mut self, timeout: Duration) -> Detachment {
+        let deadline = deadline(timeout);
+        self.held = HeldEvents::default();
+        self.machine.detach(self.now());
+        loop {
+            let work = self.poll_feed(POLL_LIMIT, Acknowledgement::Explicit, |_| {});
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.machine.is_detached() || left.is_zero() {
+                return self.machine.detachment().expect("it is leaving");
+            }
+            self.wait_at_most(work, left);
+        }
     }
 
     /// Frames from the stores that are none, or of another version.

@@ -6,11 +6,13 @@
 //! - [`LogRecord`]: a record of a store's log; [`KeptMessage`]: one of a message
 //! - [`CheckpointHeader`], [`StreamCheckpoint`], [`StreamPositions`]: a store's state in a file
 //! - [`Consumption`]: how far a receiver has come
+//! - [`StoreRefusal`]: a store keeps no stream, or no position, and tells why
 //! - [`StorePage`], [`StreamReport`]: a store's streams, for administrators
 //! - [`Ballot`], [`Run`], [`Members`]: identity of a publisher's run, the runs of a log, the stores
 //!   that hold it and the [`Grouping`] in which they decide
 
 mod administration;
+mod begin;
 mod checkpoint;
 mod frame;
 mod lists;
@@ -19,6 +21,7 @@ mod offer;
 #[cfg(test)]
 mod page;
 mod record;
+mod refusal;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -35,13 +38,14 @@ pub use lists::{Records, RecordsWriter, TimedRecords, TimedRecordsWriter};
 pub use members::{GroupRule, Grouping, Members};
 pub use offer::StoreOffer;
 pub use record::{KeptMessage, LogRecord};
+pub use refusal::StoreRefusal;
 pub use state::StoreState;
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 /// The version of the frames.
-pub const STORE_VERSION: u8 = 5;
+pub const STORE_VERSION: u8 = 6;
 /// Bytes of a frame's header, without the topic's name.
 pub const STORE_HEADER: usize = size_of::<StoreHeader>();
 /// The most stores of a stream.
@@ -50,6 +54,9 @@ pub const STORES_MAX: usize = 64;
 pub const STORE_NAME_MAX: usize = 64;
 /// The largest sequence, number and epoch: no arithmetic on them overflows.
 pub const STORE_NUMBER_MAX: u64 = 1 << 62;
+/// The longest frame without messages, in bytes: the offer of a stream with the most stores and
+/// runs. A transport that carries no messages of this length cannot carry the protocol.
+pub const STORE_CONTROL_MAX: usize = 6_774;
 /// The most receivers in an answer to a question for positions.
 pub const POSITIONS_MAX: usize = 128;
 /// The most runs that a log remembers.
@@ -144,6 +151,10 @@ pub enum StoreKind {
     Challenge = 41,
     /// Positions of receivers.
     FetchedPositions = 42,
+    /// The registration of a receiver has ended, and that is on disk.
+    Detached = 43,
+    /// The store does not keep a stream, or the position of a receiver.
+    Refused = 44,
 }
 
 impl StoreKind {
@@ -174,6 +185,8 @@ impl StoreKind {
             40 => Self::Deregistered,
             41 => Self::Challenge,
             42 => Self::FetchedPositions,
+            43 => Self::Detached,
+            44 => Self::Refused,
             _ => return None,
         })
     }

@@ -90,6 +90,7 @@ impl PersistentTarget {
             SourceEvent::OtherVersion { store, version } => {
                 StoreNews::other_version(&store, version);
             }
+            SourceEvent::Refused { store, refusal } => StoreNews::refused(&store, refusal),
             SourceEvent::Reclaimed { first, is_forced: true } => warn(&format!(
                 "a registered subscriber has lost messages before {first}, which no store keeps \
                  any more"

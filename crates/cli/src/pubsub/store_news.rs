@@ -1,7 +1,7 @@
 //! Words about stores, for the users of `lanecast pub --persistent` and `lanecast sub --durable`.
 
 use crate::output::{print_error, warn};
-use lanecast::persistence::STORE_VERSION;
+use lanecast::persistence::{STORE_VERSION, StoreRefusal};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -66,6 +66,19 @@ impl StoreNews {
         warn(&format!(
             "store {store} speaks version {version} of the stores' protocol, this program version \
              {STORE_VERSION}: give both the same version of lanecast"
+        ));
+    }
+
+    /// A store does not keep a publisher's stream.
+    pub(super) fn refused(store: &str, refusal: StoreRefusal) {
+        warn(&format!("store {store} does not keep the messages: {refusal}"));
+    }
+
+    /// A store does not register a subscriber in a stream.
+    pub(super) fn not_registered(store: &str, stream: &str, refusal: StoreRefusal) {
+        warn(&format!(
+            "store {store} does not register this subscriber with {stream}, and keeps nothing for \
+             it: {refusal}"
         ));
     }
 

@@ -180,6 +180,9 @@ impl<'a> Listener<'a> {
             }
             ReceiverEvent::StoreLost { store } => self.news.lost(store),
             ReceiverEvent::StoreBack { store } => self.news.back(&store),
+            ReceiverEvent::Refused { source, store, refusal } => {
+                StoreNews::not_registered(&store, &stream(source), refusal);
+            }
             ReceiverEvent::OtherVersion { store, version } => {
                 StoreNews::other_version(&store, version);
             }

@@ -1,6 +1,6 @@
 //! Notices about stores and messages in flight.
 
-use lanecast_store::{PersistentSendError, STORE_VERSION, SendRefusal};
+use lanecast_store::{PersistentSendError, STORE_VERSION, SendRefusal, StoreRefusal};
 use std::fmt;
 
 /// A notice for the person who measures. Its text is one line.
@@ -44,6 +44,21 @@ pub enum StoreNotice {
         store: String,
         /// Version of the store's protocol.
         version: u8,
+    },
+    /// A store does not keep a stream, or does not register a subscriber.
+    Refused {
+        /// Name of the store.
+        store: String,
+        /// Reason of the store.
+        refusal: StoreRefusal,
+    },
+    /// Stores have not confirmed that a subscriber's registration has ended, and may keep messages
+    /// for it.
+    StillRegistered {
+        /// The topic.
+        topic: String,
+        /// Names of the stores.
+        stores: Vec<String>,
     },
     /// Another publisher took the stream over.
     Superseded,
@@ -122,6 +137,13 @@ impl fmt::Display for StoreNotice {
                 f,
                 "store {store} speaks version {version} of the stores' protocol, this program \
                  version {STORE_VERSION}: give both the same version of lanecast"
+            ),
+            Self::Refused { store, refusal } => write!(f, "store {store} refuses: {refusal}"),
+            Self::StillRegistered { topic, stores } => write!(
+                f,
+                "{topic}: no answer from {} to the end of the subscriber's registration: end it by \
+                 lanecast store deregister, or take an empty store",
+                stores.join(", ")
             ),
             Self::Superseded => f.write_str("another publisher registered under the same id"),
             Self::Stalled { messages, reason: StallReason::NotConsumed, .. } => write!(

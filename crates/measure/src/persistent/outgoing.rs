@@ -127,6 +127,9 @@ impl<C: Transport> OutgoingStreams<C> {
                 SourceEvent::OtherVersion { store, version } => {
                     (shared.hooks.notify)(&StoreNotice::OtherVersion { store, version });
                 }
+                SourceEvent::Refused { store, refusal } => {
+                    (shared.hooks.notify)(&StoreNotice::Refused { store, refusal });
+                }
                 SourceEvent::Superseded { .. } => {
                     *is_over = true;
                     (shared.hooks.notify)(&StoreNotice::Superseded);

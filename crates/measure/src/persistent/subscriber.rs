@@ -6,7 +6,7 @@ use super::notice::StoreNotice;
 use super::queued_event::QueuedEvent;
 use super::run::StoreBackedRun;
 use super::settings::Shared;
-use lanecast_store::{DurableOptions, DurableSubscriber, ReceiverEvent, ReceiverStart};
+use lanecast_store::{Detachment, DurableOptions, DurableSubscriber, ReceiverEvent, ReceiverStart};
 use lanecast_transport::{
     CloseReason, Event, Gap, Lease, LossReason, Message, SessionId, Stream, Subscribe, TopicId,
     Transport,
@@ -26,6 +26,9 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 const SHARED_WAIT: Duration = Duration::from_micros(200);
 /// Time for a store to confirm the last message of a publisher that is gone.
 const CONFIRMATION: Duration = Duration::from_secs(5);
+
+/// Longest time at the end until stores have ended the registration.
+const DETACHMENT: Duration = Duration::from_secs(1);
 
 /// A subscriber to topics whose messages stores keep.
 ///
@@ -199,6 +202,9 @@ fn tell(event: &ReceiverEvent<'_>, shared: &Shared, told_unkept: &mut bool) {
         &ReceiverEvent::OtherVersion { ref store, version } => {
             StoreNotice::OtherVersion { store: store.clone(), version }
         }
+        ReceiverEvent::Refused { store, refusal, .. } => {
+            StoreNotice::Refused { store: store.clone(), refusal: *refusal }
+        }
         ReceiverEvent::Discarded { count, .. } => StoreNotice::Discarded { messages: *count },
         ReceiverEvent::Unkept { .. } => {
             *told_unkept = true;
@@ -322,8 +328,13 @@ impl<C: Transport + Clone + Send + 'static> Subscribe for StoreBackedSubscriber<
 impl<C: Transport> Drop for StoreBackedSubscriber<C> {
     fn drop(&mut self) {
         for topic in &mut self.topics {
-            if let Some(subscriber) = topic.subscriber.take() {
-                subscriber.detach();
+            let Some(subscriber) = topic.subscriber.take() else { continue };
+            let detachment = subscriber.detach(DETACHMENT);
+            if let Detachment::Enough { unconfirmed: stores }
+            | Detachment::TooFew { unconfirmed: stores } = detachment
+            {
+                let topic = std::mem::take(&mut topic.name);
+                (self.shared.hooks.notify)(&StoreNotice::StillRegistered { topic, stores });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The log that a receiver follows.
 
 use crate::store::copying::{common_length, consumed_length};
-use lanecast_wire::store::{Ballot, Consumption, Run, StoreState};
+use lanecast_wire::store::{Ballot, Consumption, Run, STORE_NUMBER_MAX, StoreState};
 
 /// The runs of the log that is followed.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +45,15 @@ impl FollowedLog {
 
     /// Sequence of the last run's first message.
     #[inline]
-    pub(super) fn start(&self) -> u64 {
+    fn start(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.start)
+    }
+
+    /// Sequence of a message of the last run, by its place in that; `None` behind the last sequence
+    /// that a stream can have.
+    #[inline]
+    pub(super) fn sequence(&self, place: u64) -> Option<u64> {
+        self.start().checked_add(place).filter(|sequence| *sequence < STORE_NUMBER_MAX)
     }
 
     /// The run of a message.

@@ -170,7 +170,7 @@ impl Incoming {
             ReceiverStart::End => {
                 let number = first_live.and_then(|number| number.checked_sub(best.number));
                 let run = state.runs.last().map_or(0, |run| run.start);
-                number.map_or(state.next, |number| state.next.min(run + number))
+                number.map_or(state.next, |it| state.next.min(run.saturating_add(it)))
             }
             ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
             // The stores' clocks differ. A store that lags may lack messages, older or later
@@ -259,10 +259,8 @@ impl Incoming {
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
-        let start = self.log.start();
-        let Some(sequence) = number.checked_sub(self.number).map(|number| start + number) else {
-            return;
-        };
+        let number = number.checked_sub(self.number);
+        let Some(sequence) = number.and_then(|it| self.log.sequence(it)) else { return };
         self.session_end.on_live();
         if sequence >= self.limit() {
             return;

@@ -1,7 +1,16 @@
 //! Reports of a receiver's consumption, and what the stores know of it.
 
+use super::incoming::Incoming;
+use super::known_store::{KnownStore, member};
 use crate::Nanos;
-use lanecast_wire::store::{Consumption, Registered, STORE_NUMBER_MAX, StoreFrame};
+use crate::outlet::ReceiverOutlet;
+use crate::receiver_event::ReceiverEvent;
+use lanecast_wire::store::{
+    Consumption, Registered, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreRefusal,
+};
+
+/// Consumed messages that are reported at once: a receiver-paced publisher may wait for them.
+const REPORT_MESSAGES: u64 = 1_024;
 
 /// Reports of one stream's consumption.
 #[derive(Clone, Debug)]
@@ -13,7 +22,9 @@ pub(super) struct Report {
     /// The consumption that the stores were told last.
     pub(super) sent: Option<Consumption>,
     /// The answer of each store.
-    pub(super) acknowledged: Vec<Option<Consumption>>,
+    acknowledged: Vec<Option<Consumption>>,
+    /// The refusal of each store, as it was told.
+    refused: Vec<Option<StoreRefusal>>,
     /// Sequence of the first message that may come again.
     pub(super) told: u64,
     /// When to tell the stores.
@@ -24,9 +35,9 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(consumed: u64, stores: usize) -> Self {
-        let acknowledged = vec![None; stores];
+        let (acknowledged, refused) = (vec![None; stores], vec![None; stores]);
         let (life, sent, told, at) = (0, None, 0, Nanos::MAX);
-        Self { consumed, life, sent, acknowledged, told, at, is_expired: false }
+        Self { consumed, life, sent, acknowledged, refused, told, at, is_expired: false }
     }
 
     /// The messages from `next` on are no part of the stream: they count as not consumed.
@@ -39,6 +50,11 @@ impl Report {
         }
     }
 
+    /// The connection to a store has ended: what it said before may be void.
+    pub(super) fn on_disconnected(&mut self, store: usize) {
+        self.acknowledged[store] = None;
+    }
+
     /// The stores are told this: gives `send` the frame, for each store that does not know it.
     pub(super) fn send(
         &mut self,
@@ -49,6 +65,52 @@ impl Report {
         let frame = StoreFrame::Consumed(Registered { life: self.life, ..registered });
         let stores = (0..self.acknowledged.len()).filter(|store| !self.knows(*store));
         stores.for_each(|store| send(store, &frame));
+    }
+
+    /// A store knows of this.
+    pub(super) fn on_acknowledged(&mut self, store: usize, consumption: Consumption) {
+        self.acknowledged[store] = Some(consumption);
+        self.refused[store] = None;
+    }
+
+    /// A store does not register the receiver in the stream of `source`, which is told if it is
+    /// news.
+    pub(super) fn on_refused(
+        &mut self,
+        (store, name): (usize, &str),
+        source: u64,
+        refusal: StoreRefusal,
+        out: &mut dyn ReceiverOutlet,
+    ) {
+        if self.refused[store].replace(refusal) != Some(refusal) {
+            let store = name.to_owned();
+            out.event(ReceiverEvent::Refused { source, store, refusal });
+        }
+    }
+
+    /// Tells what enough members of the stream know, if that is news; when they know all, nothing
+    /// is left to report.
+    pub(super) fn settle(
+        &mut self,
+        stores: &[KnownStore],
+        source: u64,
+        incoming: &Incoming,
+        out: &mut dyn ReceiverOutlet,
+    ) {
+        let Some(sent) = self.sent else { return };
+        let Some(members) = incoming.offers.members() else { return };
+        let store = |name: &str, incarnation| member(stores, name, incarnation);
+        let next = members.reached(|name, it| store(name, it).map_or(0, |it| self.known(it)));
+        let has_all = members.is_write_quorum(|name, incarnation| {
+            store(name, incarnation).is_some_and(|store| self.knows(store))
+        });
+        if has_all && !incoming.consumption(self.consumed).is_after(&sent) {
+            self.at = Nanos::MAX;
+        }
+        if next > self.told {
+            self.told = next;
+            out.event(ReceiverEvent::Acknowledged { source, next });
+        }
     }
 
     /// Whether it is news that the stores count the receiver no longer.
@@ -78,20 +140,45 @@ impl Report {
         }
     }
 
+    /// Messages were consumed: the stores are told after `pause`, of many at once. That is not held
+    /// up by the answer to the report before: it comes from a disk.
+    pub(super) fn hurry(&mut self, pause: Nanos, now: Nanos) {
+        let pause = if self.unsent() < REPORT_MESSAGES { pause } else { 0 };
+        self.at = self.at.min(now + pause);
+    }
+
     /// Consumed messages that the stores were not told of.
     pub(super) fn unsent(&self) -> u64 {
         self.consumed.saturating_sub(self.sent.map_or(0, |sent| sent.next))
     }
 
+    /// A store that lost its data, or was away, learns how far this receiver has come.
+    pub(super) fn compare(
+        &mut self,
+        store: usize,
+        offer: &StoreOffer,
+        is_replay: bool,
+        now: Nanos,
+    ) {
+        if offer.consumption.is_some() {
+            self.outlive(offer.life, is_replay, now);
+        }
+        let knows_less = self.knows_less(offer.consumption, offer.life) || offer.is_expired;
+        if knows_less && self.at == Nanos::MAX {
+            self.acknowledged[store] = None;
+            self.at = now;
+        }
+    }
+
     /// Whether a store that has told this knows less than was sent, or has it from an earlier life.
-    pub(super) fn knows_less(&self, told: Option<Consumption>, life: u64) -> bool {
+    fn knows_less(&self, told: Option<Consumption>, life: u64) -> bool {
         let Some(sent) = &self.sent else { return false };
         told.is_none_or(|told| life < self.life || sent.is_after(&told))
     }
 
     /// A store knows the receiver in this life. One that this life did not hear of at its start is
     /// outlived, and all stores are told; a replay is part of it.
-    pub(super) fn outlive(&mut self, life: u64, is_replay: bool, now: Nanos) {
+    fn outlive(&mut self, life: u64, is_replay: bool, now: Nanos) {
         if life > self.life {
             self.life = if is_replay { life } else { later(life) };
             self.acknowledged.fill(None);

@@ -92,14 +92,18 @@ impl Sessions {
         out: &mut dyn ReceiverOutlet,
     ) -> bool {
         if let Some(unkept) = self.unkept.get_mut(&session) {
-            // The subscription was made anew, and nothing told what came in between.
+            // The subscription was made anew: it may bring messages again, and nothing told what
+            // came in between.
+            if number < unkept.next {
+                return false;
+            }
             tell_lost(session, unkept.next..number, out);
-            *unkept = Unkept { next: number + 1, cut_off: None };
+            *unkept = Unkept { next: number.saturating_add(1), cut_off: None };
             out.event(ReceiverEvent::Unkept { session, number, bytes: body });
             return false;
         }
         let pushed = self.strays.push(session, number, body, token);
-        on_stray(pushed, session, number..number + 1, out)
+        on_stray(pushed, session, number..number.saturating_add(1), out)
     }
 
     /// Live messages of a session were lost, before the question `token`; returns whether stores
@@ -216,13 +220,17 @@ mod tests {
     use crate::outlet::ReceiverOutlet;
     use lanecast_wire::store::StoreFrame;
 
+    /// Events, and the numbers of messages that no store keeps.
     #[derive(Default)]
-    struct Events(Vec<String>);
+    struct Events(Vec<String>, Vec<u64>);
 
     impl ReceiverOutlet for Events {
         fn request(&mut self, _: usize, _: u64, _: &StoreFrame<'_>) {}
         fn event(&mut self, event: ReceiverEvent<'_>) {
             self.0.push(format!("{event:?}"));
+            if let ReceiverEvent::Unkept { number, .. } = event {
+                self.1.push(number);
+            }
         }
     }
 
@@ -251,5 +259,18 @@ mod tests {
         assert_eq!(sessions.unkept.values().filter(|it| it.cut_off.is_none()).count(), 1);
         sessions.on_left(many - 1);
         assert_eq!(sessions.unkept.len(), CUT_OFF_MAX - 1);
+    }
+
+    #[test]
+    fn a_message_that_comes_again_is_handed_out_once() {
+        let (mut sessions, mut out) = (Sessions::new(1 << 20), Events::default());
+        for number in [0, 1, 2, 1, 2, 3] {
+            sessions.on_live((7, number), b"body", 1, &mut out);
+        }
+        sessions.deliver(7, &mut out);
+        for number in [2, 3, 4, u64::MAX, u64::MAX - 1] {
+            sessions.on_live((7, number), b"body", 1, &mut out);
+        }
+        assert_eq!(out.1, [0, 1, 2, 3, 4, u64::MAX]);
     }
 }

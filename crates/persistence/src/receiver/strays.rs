@@ -56,7 +56,11 @@ impl Strays {
     pub(super) fn push(&mut self, session: u64, number: u64, body: &[u8], token: u64) -> Pushed {
         let (pushed, stray) = Self::stray(&mut self.sessions, session, number, token);
         let Some(stray) = stray else { return pushed };
-        stray.next = stray.next.max(number + 1);
+        // A subscription that took the place of another one may bring it again.
+        if number < stray.next {
+            return pushed;
+        }
+        stray.next = number.saturating_add(1);
         if !stray.is_full && self.bytes + cost(body) <= self.bytes_max {
             self.bytes += cost(body);
             stray.messages.push_back((number, body.into()));
@@ -150,7 +154,7 @@ impl Stray {
         for (number, bytes) in self.messages() {
             tell_lost(session, next..number, out);
             out.event(ReceiverEvent::Unkept { session, number, bytes });
-            next = number + 1;
+            next = number.saturating_add(1);
         }
         tell_lost(session, next..self.next, out);
     }

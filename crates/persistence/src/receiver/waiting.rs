@@ -68,3 +68,16 @@ fn unlisted<'a>(
     let names = members.flat_map(|it| &it.stores).map(|(name, _)| name);
     names.filter(|name| groups.index(name).is_none()).collect()
 }
+
+/// Whether enough members of a stream have answered that messages which none of them names are
+/// lost, and no store that was there before may bring them.
+pub(super) fn is_known(stores: &[KnownStore], incoming: &Incoming) -> bool {
+    knows_all(stores, incoming.offers.members(), 1)
+        && !incoming.may_be_brought(|store| stores[store].is_awaited())
+}
+
+/// Whether no run of a stream has begun, as far as enough stores know.
+pub(super) fn is_empty(stores: &[KnownStore], groups: &StoreGroups, incoming: &Incoming) -> bool {
+    let has_answered = |store: usize| stores[store].answered >= incoming.seen;
+    !incoming.offers.has_run() && groups.is_recovery_quorum(has_answered)
+}

@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 use crate::silence::Silence;
-use lanecast_wire::store::{Ballot, Members, StoreState};
+use lanecast_wire::store::{Ballot, Members, StoreRefusal, StoreState};
 
 /// A store of a publisher, with its last answer.
 #[derive(Clone, Debug)]
@@ -17,12 +17,29 @@ pub(super) struct KnownStore {
     pub(super) ask_at: Nanos,
     /// `StoreLost` was told.
     pub(super) is_lost: bool,
+    /// Refusal of the stream, as it was told.
+    refused: Option<StoreRefusal>,
 }
 
 impl KnownStore {
     pub(super) fn new(name: &str, now: Nanos) -> Self {
         let (name, silence) = (name.to_owned(), Silence::default());
-        Self { name, state: None, heard: now, silence, ask_at: now, is_lost: false }
+        let (is_lost, refused) = (false, None);
+        Self { name, state: None, heard: now, silence, ask_at: now, is_lost, refused }
+    }
+
+    /// The store has answered with its state; returns the one before.
+    pub(super) fn on_state(&mut self, state: &StoreState) -> Option<StoreState> {
+        // One that does not know the stream may have refused it.
+        if state.promised > Ballot::ZERO {
+            self.refused = None;
+        }
+        self.state.replace(state.clone())
+    }
+
+    /// The store does not keep the stream; returns whether that is news.
+    pub(super) fn on_refused(&mut self, refusal: StoreRefusal) -> bool {
+        self.refused.replace(refusal) != Some(refusal)
     }
 
     /// The answer of a store that holds the stream by `members`.

@@ -18,6 +18,10 @@ pub(super) fn tell_durable(
         let frame = StoreFrame::Acknowledged { receiver, consumption };
         out.reply(client, topic, source, &frame);
     });
+    stream.departures.advance(persisted, |client, receiver, life| {
+        let frame = StoreFrame::Detached { receiver, life };
+        out.reply(client, topic, source, &frame);
+    });
     let consumed = stream.reported();
     let is_news = has_advanced || consumed != stream.told_consumed;
     if is_news && is_current && stream.takes(stream.log) {

@@ -1,6 +1,7 @@
 //! A stream at a store.
 
 use super::copying::{Copying, NewRun};
+use super::departures::Departures;
 use super::durable::DurableTrail;
 use super::position_questions::PositionQuestions;
 use super::receivers::Receivers;
@@ -42,6 +43,7 @@ pub(super) struct Stream {
     /// Frames of the answer to the last request for missing messages that brought some.
     pub(super) resends: usize,
     pub(super) receivers: Receivers,
+    pub(super) departures: Departures,
     pub(super) questions: PositionQuestions,
     /// Registered receivers hold the publisher back: what they have not consumed is kept.
     pub(super) is_receiver_paced: bool,
@@ -105,6 +107,7 @@ impl Stream {
             want_at: 0,
             resends: 0,
             receivers: Receivers::default(),
+            departures: Departures::default(),
             questions: PositionQuestions::default(),
             is_receiver_paced: false,
             room,
@@ -500,7 +503,8 @@ impl Stream {
     /// Whether nothing waits for the disk.
     pub(super) fn is_settled(&self) -> bool {
         let owes_nothing = self.owes_state_to.is_none() && self.owes_deregistered_to.is_none();
-        owes_nothing && self.durable.is_settled() && self.receivers.are_settled()
+        let are_told = self.receivers.are_settled() && self.departures.is_settled();
+        owes_nothing && self.durable.is_settled() && are_told
     }
 
     /// State as the replayed records say.

@@ -4,7 +4,9 @@ use crate::edges::{NOW, SESSION};
 use crate::parts::Outlet;
 use crate::receivers::{RUN, SOURCE, answer, asking, offer, settings, told};
 use lanecast_persistence::Receiver;
-use lanecast_wire::store::{StoreFrame, StoreOffer, StoreState, TimedRecords, TimedRecordsWriter};
+use lanecast_wire::store::{
+    STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState, TimedRecords, TimedRecordsWriter,
+};
 
 /// A receiver of messages 0 to 10 and 12, whose stores have those before `stored`.
 struct Gap {
@@ -223,4 +225,24 @@ fn a_store_that_has_not_seen_the_publisher_leave_has_more_time() {
     assert_eq!(gap.events(), [""; 0], "stores may still read what was sent");
     gap.pass(16);
     assert_eq!(gap.events()[..2], [LOST, "Message"]);
+}
+
+#[test]
+fn numbers_that_no_stream_can_have_leave_no_gap_behind() {
+    let mut gap = Gap::new();
+    let next = gap.receiver.next(SOURCE);
+    for number in [STORE_NUMBER_MAX, u64::MAX - 1, u64::MAX] {
+        gap.live(number);
+        // Nor does one of a session that no store has named.
+        gap.receiver.on_live(SESSION + 1, number, b"body", gap.now, &mut gap.out);
+        gap.receiver.on_lost(SESSION + 1, number, 7, &mut gap.out);
+    }
+    assert_eq!(gap.receiver.next(SOURCE), next);
+    gap.live(11);
+    assert_eq!(gap.receiver.next(SOURCE), Some(13));
+    gap.stored = [Some(13); 3];
+    gap.leave();
+    gap.pass(3);
+    let ends = told(&gap.out, "Left");
+    assert_eq!(ends.len(), 1, "{:?}", gap.events());
 }

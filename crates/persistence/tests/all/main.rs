@@ -3,6 +3,7 @@
 mod absent_members;
 mod cluster;
 mod copying;
+mod detaching;
 mod edges;
 mod ends;
 mod gaps;
@@ -13,6 +14,7 @@ mod parts;
 mod positions;
 mod ranges;
 mod receivers;
+mod refusals;
 mod resends;
 mod silence;
 mod slow_answers;

@@ -3,7 +3,7 @@
 use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
 use lanecast_store::{
-    Acknowledgement, DurableOptions, DurableSubscriber, Pacing, PersistentOptions,
+    Acknowledgement, Detachment, DurableOptions, DurableSubscriber, Pacing, PersistentOptions,
     PersistentPublisher, PersistentSendError, ReceiverEnd, ReceiverEvent, ReceiverStart,
     SendRefusal, SourceEvent,
 };
@@ -244,7 +244,9 @@ fn receivers_hold_a_publisher_back_until_they_have_consumed() {
     send(&mut stores, &mut publisher, 30);
     assert!(publisher.try_send(b"more").is_err(), "held back again");
     // A receiver that is not coming back gives up its place.
-    reader.subscriber.detach();
+    let leaving = std::thread::spawn(move || reader.subscriber.detach(TIMEOUT));
+    until(&mut stores, &mut publisher, "left", |_, _| leaving.is_finished());
+    assert_eq!(leaving.join().expect("it ends"), Detachment::Everywhere);
     until(&mut stores, &mut publisher, "free", |_, publisher| {
         let body = publisher.next().to_le_bytes();
         publisher.try_send(&body).is_ok()

@@ -4,6 +4,7 @@ use super::administration::{
     ChallengeBody, DEREGISTER_PROOF, DeregisterBody, DeregisteredBody, InspectBody, add_challenge,
     add_deregister, add_deregistered, add_inspect,
 };
+use super::begin::BeginBody;
 use super::lists::{BallotEntry, add_name, add_runs, bounded, flag, name, runs};
 use super::offer::{
     AttachBody, ConsumedBody, DetachBody, FetchPositionsBody, RegistrationBody, StreamsBody,
@@ -11,8 +12,8 @@ use super::offer::{
 };
 use super::{
     Ballot, Consumption, DeregisterOutcome, Members, Records, Registered, Registration, Run,
-    STORE_VERSION, StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState,
-    TimedRecords,
+    STORE_VERSION, StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreRefusal,
+    StoreState, TimedRecords,
 };
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
@@ -152,6 +153,15 @@ pub enum StoreFrame<'a> {
         /// The life that ends: a later one keeps its registration.
         life: u64,
     },
+    /// A receiver's registration has ended, and that is on disk; or it has none.
+    Detached {
+        /// The receiver's stable id.
+        receiver: u64,
+        /// The life that has ended.
+        life: u64,
+    },
+    /// The store does not keep a stream, or the position of a receiver.
+    Refused(StoreRefusal),
     /// A stream of a receiver's topic.
     Offer(StoreOffer),
     /// All streams were offered.
@@ -235,17 +245,6 @@ pub(super) struct Position {
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
-pub(super) struct BeginBody {
-    pub(super) ballot: BallotEntry,
-    pub(super) log: BallotEntry,
-    pub(super) start: U64,
-    pub(super) number: U64,
-    pub(super) is_receiver_paced: u8,
-    pub(super) reserved: [u8; 7],
-}
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
 pub(super) struct StableBody {
     pub(super) position: Position,
     pub(super) consumed: U64,
@@ -300,16 +299,11 @@ impl<'a> StoreFrame<'a> {
                 let (members, rest) = Members::read(rest)?;
                 (Self::Reconfigure { ballot: ballot.ballot()?, members }, rest)
             }
-            StoreKind::Fetch => {
-                let (from, rest) = U64::read_from_prefix(body).ok()?;
-                let (until, rest) = U64::read_from_prefix(rest).ok()?;
-                let (limit, rest) = U32::read_from_prefix(rest).ok()?;
-                let (from, until) = (bounded(from)?, bounded(until)?);
-                (Self::Fetch { from, until, limit: limit.get() }, rest)
-            }
+            StoreKind::Fetch => Self::fetch(body)?,
             StoreKind::Attach
             | StoreKind::Consumed
             | StoreKind::Detach
+            | StoreKind::Detached
             | StoreKind::Offer
             | StoreKind::Streams
             | StoreKind::Acknowledged
@@ -326,6 +320,10 @@ impl<'a> StoreFrame<'a> {
                 let ballot = body.position.ballot.ballot()?;
                 let (next, consumed) = (bounded(body.position.sequence)?, bounded(body.consumed)?);
                 (Self::Stable { ballot, next, consumed }, rest)
+            }
+            StoreKind::Refused => {
+                let (refusal, rest) = StoreRefusal::read(body)?;
+                (Self::Refused(refusal), rest)
             }
             StoreKind::Want => {
                 let (ballot, from, rest) = position()?;
@@ -357,10 +355,14 @@ impl<'a> StoreFrame<'a> {
                 let (body, rest) = RegistrationBody::read_from_prefix(body).ok()?;
                 (Self::Consumed(body.read()?), rest)
             }
-            StoreKind::Detach => {
+            StoreKind::Detach | StoreKind::Detached => {
                 let (body, rest) = DetachBody::read_from_prefix(body).ok()?;
                 let (receiver, life) = (body.receiver.get(), bounded(body.life)?);
-                (Self::Detach { receiver, life }, rest)
+                let frame = match kind {
+                    StoreKind::Detach => Self::Detach { receiver, life },
+                    _ => Self::Detached { receiver, life },
+                };
+                (frame, rest)
             }
             StoreKind::Offer => {
                 let (offer, rest) = StoreOffer::read(body)?;
@@ -417,6 +419,14 @@ impl<'a> StoreFrame<'a> {
         })
     }
 
+    fn fetch(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (from, rest) = U64::read_from_prefix(body).ok()?;
+        let (until, rest) = U64::read_from_prefix(rest).ok()?;
+        let (limit, rest) = U32::read_from_prefix(rest).ok()?;
+        let (from, until) = (bounded(from)?, bounded(until)?);
+        Some((Self::Fetch { from, until, limit: limit.get() }, rest))
+    }
+
     fn begin(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = BeginBody::read_from_prefix(body).ok()?;
         let (donor, rest) = name(rest)?;
@@ -456,6 +466,8 @@ impl<'a> StoreFrame<'a> {
             Self::Attach { .. } => StoreKind::Attach,
             Self::Consumed(_) => StoreKind::Consumed,
             Self::Detach { .. } => StoreKind::Detach,
+            Self::Detached { .. } => StoreKind::Detached,
+            Self::Refused(_) => StoreKind::Refused,
             Self::FetchPositions { .. } => StoreKind::FetchPositions,
             Self::FetchedPositions { .. } => StoreKind::FetchedPositions,
             Self::Offer(_) => StoreKind::Offer,
@@ -506,7 +518,9 @@ impl<'a> StoreFrame<'a> {
             Self::Acknowledged { receiver, consumption } => {
                 frame.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
             }
+            Self::Refused(refusal) => refusal.write(frame),
             Self::Detach { receiver: first, life: second }
+            | Self::Detached { receiver: first, life: second }
             | Self::FetchPositions { token: first, receiver: second } => {
                 add_numbers(&[*first, *second], frame);
             }
@@ -520,10 +534,8 @@ impl<'a> StoreFrame<'a> {
             }
             Self::Open { ballot } => frame.extend(BallotEntry::from(*ballot).as_bytes()),
             Self::Begin { ballot, log, start, number, is_receiver_paced, donor, members, runs } => {
-                let (ballot, log) = ((*ballot).into(), (*log).into());
-                let (start, number) = ((*start).into(), (*number).into());
-                let (is_receiver_paced, reserved) = ((*is_receiver_paced).into(), [0; 7]);
-                let body = BeginBody { ballot, log, start, number, is_receiver_paced, reserved };
+                let (run, first) = ((*ballot, *log), (*start, *number));
+                let body = BeginBody::new(run, first, *is_receiver_paced);
                 frame.extend(body.as_bytes());
                 add_name(donor, frame);
                 members.write(frame);

@@ -4,13 +4,15 @@ use super::administration::{
     ChallengeBody, DeregisterBody, DeregisteredBody, InspectBody, InspectedBody, ReceiverEntry,
     ReportEntry,
 };
+use super::begin::BeginBody;
 use super::checkpoint::{IndexEntry, LifeEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry};
-use super::frame::{BeginBody, Position, StableBody};
+use super::frame::{Position, StableBody};
 use super::lists::{BallotEntry, RunEntry};
 use super::offer::{
     AttachBody, ConsumedBody, ConsumptionEntry, DetachBody, FetchPositionsBody,
     FetchedPositionsBody, OfferBody, RegisteredBody, RegistrationBody, StreamsBody,
 };
+use super::refusal::RefusedBody;
 use super::state::StateBody;
 use super::*;
 
@@ -56,6 +58,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(RegisteredBody: consumed, is_non_blocking, is_expired, reserved, away_ns);
     same!(RegistrationBody: registered, life);
     same!(DetachBody: receiver, life);
+    same!(RefusedBody: reason, reserved, receiver, most);
     same!(FetchPositionsBody: token, receiver);
     same!(FetchedPositionsBody: token, next_receiver, count);
     same!(LifeEntry: ended);
@@ -86,6 +89,7 @@ fn the_page_states_the_numbers_of_the_code() {
         ("STORES_MAX", STORES_MAX as u64),
         ("STORE_NAME_MAX", STORE_NAME_MAX as u64),
         ("RUNS_MAX", RUNS_MAX as u64),
+        ("STORE_CONTROL_MAX", STORE_CONTROL_MAX as u64),
         ("POSITIONS_MAX", POSITIONS_MAX as u64),
         ("DEREGISTER_PROOF", DEREGISTER_PROOF as u64),
         ("CHECKPOINT_VERSION", u64::from(CHECKPOINT_VERSION)),

@@ -2,6 +2,8 @@ use super::*;
 
 const ADDRESS: StoreAddress<'_> = StoreAddress { client: 7, source: 9, topic: "orders" };
 const BALLOT: Ballot = Ballot { epoch: 3, session: 70 };
+/// The longest name of a store.
+const DONOR: &str = "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd";
 
 fn members() -> Members {
     Members::without_groups(2, vec![("a".into(), 1), ("b".into(), 2)])
@@ -96,8 +98,13 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
 }
 
 /// Frames about receivers, also between stores.
-fn frames_of_positions() -> [StoreFrame<'static>; 4] {
+fn frames_of_positions() -> [StoreFrame<'static>; 9] {
     [
+        StoreFrame::Detached { receiver: 11, life: 9 },
+        StoreFrame::Refused(StoreRefusal::Streams { most: 10_000 }),
+        StoreFrame::Refused(StoreRefusal::Topic),
+        StoreFrame::Refused(StoreRefusal::Log),
+        StoreFrame::Refused(StoreRefusal::Receivers { receiver: 11, most: 1_000 }),
         StoreFrame::Detach { receiver: 11, life: 9 },
         StoreFrame::FetchPositions { token: 12, receiver: 11 },
         StoreFrame::FetchedPositions { token: 12, next_receiver: 0, receivers: vec![] },
@@ -204,6 +211,34 @@ fn every_shortened_or_lengthened_frame_is_refused() {
         bytes.push(0);
         assert!(StoreFrame::read(&bytes).is_err(), "{frame:?} and a byte more");
     }
+}
+
+#[test]
+fn the_longest_frame_without_messages_is_an_offer_of_all_stores_and_runs() {
+    let stores = (0..STORES_MAX as u64).map(|it| (format!("{it:064}"), it)).collect();
+    let grouping = Grouping { rule: GroupRule::Any, groups: vec![Some(0); STORES_MAX] };
+    let members = Members { groupings: vec![grouping; 2], ..Members::without_groups(1, stores) };
+    let run = |it| Run { ballot: Ballot { epoch: it, session: 1 }, start: it };
+    let runs: Vec<Run> = (1..=RUNS_MAX as u64).map(run).collect();
+    let frames = frames(Records::EMPTY, TimedRecords::EMPTY);
+    let longest = frames.into_iter().chain(frames_of_positions()).map(|mut frame| {
+        match &mut frame {
+            StoreFrame::State(state) | StoreFrame::Offer(StoreOffer { state, .. }) => {
+                (state.members, state.runs) = (members.clone(), runs.clone());
+            }
+            StoreFrame::Begin { donor, members: of, runs: its, ballot, start, .. } => {
+                (*donor, *of, *its) = (DONOR, members.clone(), runs.clone());
+                (*ballot, *start) = (runs[RUNS_MAX - 1].ballot, runs[RUNS_MAX - 1].start);
+            }
+            StoreFrame::Reconfigure { members: of, .. } => *of = members.clone(),
+            _ => {}
+        }
+        let (mut bytes, topic) = (Vec::new(), "t".repeat(255));
+        frame.write(StoreAddress { topic: &topic, ..ADDRESS }, &mut bytes);
+        assert!(StoreFrame::read(&bytes).is_ok(), "{frame:?}");
+        bytes.len()
+    });
+    assert_eq!(longest.max(), Some(STORE_CONTROL_MAX));
 }
 
 #[test]

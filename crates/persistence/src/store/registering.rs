@@ -1,0 +1,44 @@
+//! Registrations of receivers: the first report of one begins it, and it ends when that leaves.
+
+use super::stream::Stream;
+use crate::log::{LogFull, StoreLog};
+use lanecast_wire::store::{Registered, StoreRefusal};
+
+/// Takes a receiver's report, of which its client is told when it is durable; returns why not if
+/// the stream has as many receivers as it may.
+pub(super) fn register(
+    stream: &mut Stream,
+    report: &Registered,
+    client: u64,
+    (heard_unix_ns, receivers_max): (u64, usize),
+    log: &mut impl StoreLog,
+) -> Result<Option<StoreRefusal>, LogFull> {
+    let receiver = report.receiver;
+    // Sent before the end of its registration, and late.
+    if stream.departures.has_left(receiver, report.life) {
+        return Ok(None);
+    }
+    stream.consume(report, heard_unix_ns, receivers_max, log)?;
+    if !stream.receivers.is_known(receiver) {
+        return Ok(Some(StoreRefusal::Receivers { receiver, most: receivers_max as u64 }));
+    }
+    stream.receivers.owe(receiver, client);
+    Ok(None)
+}
+
+/// Ends a receiver's registration, if it has one, in the name of its life; the client is told when
+/// that is durable. A later life that has registered since stays.
+pub(super) fn depart(
+    stream: &mut Stream,
+    (receiver, life): (u64, u64),
+    client: u64,
+    log: &mut impl StoreLog,
+) -> Result<(), LogFull> {
+    if stream.receivers.is_known(receiver) && life < stream.receivers.life(receiver) {
+        return Ok(());
+    }
+    stream.detach(receiver, log)?;
+    // One that was not registered may have ended its registration before, not durably yet.
+    stream.departures.add((receiver, life), client, stream.ended_at);
+    Ok(())
+}
