@@ -12,6 +12,8 @@
 mod actors;
 mod checks;
 mod collected;
+mod departure;
+mod departures;
 mod event;
 pub mod explore;
 pub mod log;

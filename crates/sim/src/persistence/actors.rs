@@ -1,11 +1,15 @@
 //! The processes of a run: stores, publishers and receivers.
 
 use super::collected::{SOURCE, TOPIC};
+use super::departures::depart;
+use super::oracle::Oracle;
+use super::outcome::StoreOutcome;
 use super::processes::{PublisherProcess, StoreProcess};
 use super::receivers::ReceiverProcess;
 use super::scenario::StoreScenario;
 use super::tamper::StoreTamper;
 use crate::rng::SimRng;
+use crate::violation::Verdict;
 use lanecast_protocol::Nanos;
 use lanecast_wire::store::StoreState;
 
@@ -37,6 +41,29 @@ impl Actors {
     /// Whether a living publisher has come to its end.
     pub(super) fn is_drained(&self) -> bool {
         self.living().iter().any(|index| self.publishers[*index].is_drained())
+    }
+
+    /// Whether publishers and receivers have all that they wait for.
+    pub(super) fn are_complete(&self, oracle: &Oracle, scenario: &StoreScenario) -> bool {
+        // Stores that a receiver does not name know nothing of its end.
+        let is_awaited = !scenario.has_lists() && !scenario.may_wipe;
+        let will_consume = is_awaited && self.receivers.iter().all(ReceiverProcess::will_consume);
+        let is_consumed = |it: &usize| self.publishers[*it].is_consumed();
+        self.receivers.iter().all(|it| it.is_complete(oracle))
+            && self.is_drained()
+            && (!will_consume || self.living().iter().any(is_consumed))
+    }
+
+    /// Receivers that take part in the topic, by their ids.
+    pub(super) fn staying(&self) -> Vec<u64> {
+        let receivers = (0..).zip(&self.receivers);
+        receivers.filter(|(_, it)| it.is_staying()).map(|(id, _)| id).collect()
+    }
+
+    /// Ends a receiver that has left, when that is confirmed; returns whether a later life is to
+    /// begin.
+    pub(super) fn depart(&mut self, receiver: usize, outcome: &mut StoreOutcome) -> Verdict<bool> {
+        depart(&mut self.receivers[receiver], receiver as u64, &self.stores, outcome)
     }
 
     /// The state of a store's disk.

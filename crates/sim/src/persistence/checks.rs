@@ -1,6 +1,7 @@
 //! Checks of all processes of a run together: as a publisher begins, and at the end.
 
 use super::actors::Actors;
+use super::departures::check_gone;
 use super::oracle::Oracle;
 use super::outcome::StoreOutcome;
 use super::scenario::StoreScenario;
@@ -38,7 +39,12 @@ pub(super) fn check_begun(
 }
 
 /// The faults are over: all is stable, and was handed out.
-pub(super) fn check_end(actors: &Actors, oracle: &Oracle, outcome: &mut StoreOutcome) -> Verdict {
+pub(super) fn check_end(
+    actors: &Actors,
+    scenario: &StoreScenario,
+    oracle: &Oracle,
+    outcome: &mut StoreOutcome,
+) -> Verdict {
     for index in 0..actors.stores.len() {
         let Some(state) = actors.state(index) else { continue };
         let members = state.members.incarnation(&StoreScenario::store_name(index));
@@ -46,6 +52,9 @@ pub(super) fn check_end(actors: &Actors, oracle: &Oracle, outcome: &mut StoreOut
             state.log.epoch == 0 || state.members.version > 0 || members.is_some(),
             "store {index} has begun a run without members"
         );
+    }
+    for (id, receiver) in (0..).zip(&actors.receivers) {
+        check_gone(receiver, id, &actors.stores)?;
     }
     // A stream that lost the data of too many stores waits for good, as it must.
     if outcome.wipes > 0 {
@@ -58,7 +67,13 @@ pub(super) fn check_end(actors: &Actors, oracle: &Oracle, outcome: &mut StoreOut
         actors.living().iter().map(|it| &actors.publishers[*it].source).collect::<Vec<_>>(),
         (0..actors.stores.len()).map(|it| actors.state(it)).collect::<Vec<_>>()
     );
-    actors.receivers.iter().try_for_each(|it| it.check_end(oracle))
+    actors.receivers.iter().try_for_each(|it| it.check_end(oracle))?;
+    ensure!(
+        actors.are_complete(oracle, scenario),
+        "receivers that are not there hold the publisher back: {:?}",
+        actors.living().iter().map(|it| &actors.publishers[*it].source).collect::<Vec<_>>()
+    );
+    Ok(())
 }
 
 /// Sessions have ended: the receivers whose last message is of one of them were told.

@@ -28,6 +28,8 @@ pub struct StoreOutcome {
     pub left_unseen: u64,
     pub later_starts: u64,
     pub ended: u64,
+    pub departures: u64,
+    pub partial_departures: u64,
 }
 
 impl StoreOutcome {
@@ -57,5 +59,7 @@ impl StoreOutcome {
         self.left_unseen += other.left_unseen;
         self.later_starts += other.later_starts;
         self.ended += other.ended;
+        self.departures += other.departures;
+        self.partial_departures += other.partial_departures;
     }
 }

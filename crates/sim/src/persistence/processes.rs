@@ -28,8 +28,6 @@ pub(super) struct StoreProcess {
     pub(super) cut_until: Nanos,
     /// Bytes that it holds for the receivers of a receiver-paced stream.
     unconsumed: Option<u64>,
-    /// Receivers of the run.
-    receivers: usize,
 }
 
 impl StoreProcess {
@@ -43,7 +41,6 @@ impl StoreProcess {
             is_synchronizing: false,
             cut_until: 0,
             unconsumed: scenario.unconsumed,
-            receivers: scenario.receivers,
         }
     }
 
@@ -63,12 +60,13 @@ impl StoreProcess {
 
     /// Sequence up to which retention gives up messages, if it could those before `first`. A
     /// receiver-paced stream keeps what is not consumed; a store that was replaced does not know
-    /// all receivers, and waits for them here.
-    pub(super) fn trimmed(&self, first: u64) -> u64 {
+    /// all `receivers`, and waits for them here.
+    pub(super) fn trimmed(&self, first: u64, receivers: &[u64]) -> u64 {
         let Some(store) = self.store.as_ref().filter(|_| self.unconsumed.is_some()) else {
             return first;
         };
-        let knows_all = store.receivers(0, 0).count() == self.receivers;
+        let registered: Vec<u64> = store.receivers(0, 0).map(|it| it.receiver).collect();
+        let knows_all = receivers.iter().all(|it| registered.contains(it));
         let stream = store.summaries().next().filter(|it| knows_all && it.is_receiver_paced);
         stream.map_or(0, |stream| stream.consumed.min(first))
     }
@@ -79,6 +77,14 @@ impl StoreProcess {
         log.crash_unwritten();
         let state = log.restore(Store::new(StoreSettings::default(), 0)).state(TOPIC, SOURCE);
         state.is_some_and(|state| state.members.version > 0)
+    }
+
+    /// Whether its disk has the registration of a receiver, as a crash would leave it.
+    pub(super) fn keeps(&self, receiver: u64) -> bool {
+        let mut log = self.log.clone();
+        log.crash_unwritten();
+        let store = log.restore(Store::new(StoreSettings::default(), 0));
+        store.receivers(0, receiver).next().is_some_and(|it| it.receiver == receiver)
     }
 
     /// Messages in its log, in order, as far as there are.
@@ -170,6 +176,11 @@ impl PublisherProcess {
     /// Whether it runs, and no other has taken over.
     pub(super) const fn is_living(&self) -> bool {
         self.source.is_some() && !self.is_superseded
+    }
+
+    /// Whether the receivers have consumed all that is stable, as it was told.
+    pub(super) fn is_consumed(&self) -> bool {
+        self.source.as_ref().is_some_and(|it| it.consumed() == it.stable())
     }
 
     /// Whether all that it sent is stable and, where lists change, the members are the stores of

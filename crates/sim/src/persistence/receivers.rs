@@ -1,6 +1,7 @@
 //! Receivers of a run, and the checks of what they hand out.
 
 use super::collected::{SOURCE, TOPIC, Told};
+use super::departure::Departure;
 use super::oracle::{Oracle, session};
 use super::outcome::StoreOutcome;
 use super::processes::StoreProcess;
@@ -54,6 +55,9 @@ pub(super) struct ReceiverProcess {
     is_held: bool,
     /// The messages that it has to be handed out.
     range: WantedRange,
+    pub(super) departure: Departure,
+    /// All stores have ended the registration of the life before.
+    is_unknown: bool,
 }
 
 impl ReceiverProcess {
@@ -64,7 +68,13 @@ impl ReceiverProcess {
 
     /// Whether it has all that is stable, up to its end.
     pub(super) fn is_complete(&self, oracle: &Oracle) -> bool {
-        self.next.is_some_and(|next| self.range.is_complete(next, self.has_ended(), oracle))
+        match self.departure {
+            Departure::None => {
+                self.next.is_some_and(|it| self.range.is_complete(it, self.has_ended(), oracle))
+            }
+            Departure::Leaving { .. } => false,
+            Departure::Gone(_) => true,
+        }
     }
 
     /// Whether it has come to its end.
@@ -81,7 +91,7 @@ impl ReceiverProcess {
         oracle: &Oracle,
         now: Nanos,
     ) -> bool {
-        if self.receiver.is_some() {
+        if self.receiver.is_some() || matches!(self.departure, Departure::Gone(_)) {
             return false;
         }
         let settings = ReceiverSettings {
@@ -99,7 +109,42 @@ impl ReceiverProcess {
         self.range.on_start(scenario.ranges[id as usize], self.life, oracle, now);
         self.cut_off.clear();
         self.receiver = Some(Receiver::new(settings, id, now));
+        if let Departure::Leaving { .. } = self.departure {
+            self.detach(now);
+        }
         true
+    }
+
+    /// Whether it takes part, or will.
+    pub(super) const fn is_staying(&self) -> bool {
+        matches!(self.departure, Departure::None)
+    }
+
+    /// The program gives up its registration, in this life and in those that follow, until that is
+    /// confirmed; a later life begins anew if it `returns`.
+    pub(super) fn leave(&mut self, returns: bool, now: Nanos) {
+        if self.is_staying() {
+            self.departure = Departure::Leaving { returns };
+            self.detach(now);
+        }
+    }
+
+    fn detach(&mut self, now: Nanos) {
+        if let Some(receiver) = &mut self.receiver {
+            receiver.detach(now);
+        }
+        // Acknowledged messages may come again to a life that is not registered.
+        self.acknowledged = 0;
+    }
+
+    /// The program comes back after its registration has ended, at all stores if it `is_unknown`.
+    pub(super) fn begin_anew(&mut self, is_unknown: bool) {
+        (self.departure, self.is_unknown) = (Departure::None, is_unknown);
+    }
+
+    /// Whether it holds no publisher back for good: it has left, or will consume everything.
+    pub(super) fn will_consume(&self) -> bool {
+        !self.is_staying() || !self.range.has_end()
     }
 
     /// A store's process has ended.
@@ -238,6 +283,11 @@ impl ReceiverProcess {
         outcome: &mut StoreOutcome,
     ) -> Verdict {
         ensure!(self.next.is_none(), "a stream begins twice");
+        let is_unknown = std::mem::take(&mut self.is_unknown) && !receivers;
+        ensure!(
+            !(is_resumed && is_unknown),
+            "a receiver goes on at {next}, and all stores had ended its registration"
+        );
         let known = is_resumed || self.acknowledged == 0 || receivers;
         ensure!(known, "a receiver is forgotten: it had come to {}", self.acknowledged);
         if is_resumed {
@@ -366,12 +416,16 @@ impl ReceiverProcess {
 
     /// Checks that everything stable was handed out as it was sent.
     pub(super) fn check_end(&self, oracle: &Oracle) -> Verdict {
+        if let Departure::Gone(_) = self.departure {
+            return Ok(());
+        }
         ensure!(
             self.is_complete(oracle),
-            "{} messages are stable, a receiver is at {:?} of {:?}: {:?}",
+            "{} messages are stable, a receiver is at {:?} of {:?}, {:?}: {:?}",
             oracle.stable(),
             self.next,
             self.range,
+            self.departure,
             self.receiver
         );
         let end = self.next.unwrap_or(0).min(oracle.stable());

@@ -59,6 +59,12 @@ impl Timeline {
         self.queue.add(at, event);
     }
 
+    /// Adds an event at a random time up to `end`.
+    pub(super) fn add_by(&mut self, end: Nanos, event: Event) {
+        let at = self.rng.up_to(end);
+        self.queue.add(at, event);
+    }
+
     /// Adds an event that a machine wants at a time, which may have passed.
     pub(super) fn add_due(&mut self, at: Nanos, event: Event) {
         self.queue.add(at.max(self.now + 1), event);

@@ -89,6 +89,11 @@ impl WantedRange {
         self.ended.is_some()
     }
 
+    /// Whether the receiver leaves out messages at the end of its stream.
+    pub(super) const fn has_end(&self) -> bool {
+        !matches!(self.end, ReceiverEnd::Never)
+    }
+
     /// Messages from `first` on are discarded: those that take their places are wanted if they are
     /// in front of the end.
     pub(super) fn on_discarded(&mut self, first: u64) {

@@ -87,21 +87,20 @@ impl World {
             let at = self.time.rng.up_to(self.scenario.fault_time / 2);
             self.time.add(at, Event::StartReceiver(receiver));
         }
-        for _ in 0..self.scenario.faults {
-            let at = self.time.rng.up_to(self.scenario.fault_time);
-            self.time.add(at, Event::Fault);
-        }
+        let times = (0..self.scenario.faults).map(|_| self.scenario.fault_time);
+        times.for_each(|end| self.time.add_by(end, Event::Fault));
         self.run_until(self.scenario.fault_time)?;
         self.end_faults();
         let mut standstill = Standstill::default();
         loop {
             self.run_until(self.time.now + SECOND)?;
             let received: u64 = self.actors.receivers.iter().filter_map(|it| it.next()).sum();
-            if self.is_complete() || standstill.is_reached(self.oracle.stable() + received) {
+            let is_complete = self.actors.are_complete(&self.oracle, &self.scenario);
+            if is_complete || standstill.is_reached(self.oracle.stable() + received) {
                 break;
             }
         }
-        check_end(&self.actors, &self.oracle, &mut self.outcome)?;
+        check_end(&self.actors, &self.scenario, &self.oracle, &mut self.outcome)?;
         self.end_sessions()?;
         self.outcome.stable = self.oracle.stable();
         (self.outcome.frames, self.outcome.lost) = self.time.counts();
@@ -139,11 +138,6 @@ impl World {
         }
     }
 
-    fn is_complete(&self) -> bool {
-        self.actors.receivers.iter().all(|it| it.is_complete(&self.oracle))
-            && self.actors.is_drained()
-    }
-
     fn happen(&mut self, event: Event) -> Verdict {
         match event {
             Event::ToStore { store, life, frame } => {
@@ -158,10 +152,9 @@ impl World {
                 });
             }
             Event::TickStore(store, life) => {
-                let process = &self.actors.stores[store];
-                if process.life == life && process.store.is_some() {
-                    let mut at = 0;
-                    self.with_store(store, life, |it, log, now, out| at = it.tick(now, log, out));
+                let mut at = None;
+                self.with_store(store, life, |it, log, now, out| at = Some(it.tick(now, log, out)));
+                if let Some(at) = at {
                     self.time.add_due(at, Event::TickStore(store, life));
                 }
             }
@@ -321,6 +314,9 @@ impl World {
             let store = list.as_ref().map_or(place, |list| list.store(place));
             self.send_to_store(client, store, frame);
         }
+        if self.actors.depart(index, &mut self.outcome)? {
+            self.time.add_within(800 * MILLISECOND, Event::StartReceiver(index));
+        }
         Ok(())
     }
 
@@ -439,13 +435,12 @@ impl World {
                 }
             }
             for receiver in 0..self.actors.receivers.len() {
-                let life = self.actors.receivers[receiver].life;
                 if self.actors.receivers[receiver].is_cut_off(session) {
                     continue;
                 }
                 // Shared with the stores' links: a cut of the first one reaches no receiver.
                 if let Some(at) = self.arrival(live_to_receiver(session, receiver), 0) {
-                    let body = body.clone();
+                    let (life, body) = (self.actors.receivers[receiver].life, body.clone());
                     let event = Event::LiveToReceiver { receiver, life, session, number, body };
                     self.time.add(at, event);
                 }
@@ -457,7 +452,7 @@ impl World {
     fn fault(&mut self) {
         let store = self.time.rng.within(0..=self.actors.stores.len() as u64 - 1) as usize;
         let later = self.time.now + self.time.rng.up_to(800 * MILLISECOND);
-        match self.time.rng.within(0..=13) {
+        match self.time.rng.within(0..=15) {
             0..=2 => self.crash_store(store, later),
             3 => (0..self.actors.stores.len()).for_each(|store| self.crash_store(store, later)),
             4..=5 => {
@@ -469,17 +464,10 @@ impl World {
             6 if self.scenario.may_wipe => self.wipe(store, later),
             7 if self.scenario.may_fork => self.time.add_now(Event::StartPublisher),
             8 => self.trim(store),
-            9 if !self.actors.receivers.is_empty() => {
-                let receiver =
-                    self.time.rng.within(0..=self.actors.receivers.len() as u64 - 1) as usize;
-                self.actors.receivers[receiver].crash();
-                self.time.add(later, Event::StartReceiver(receiver));
-            }
-            10..=11 if !self.actors.receivers.is_empty() => {
-                let receiver =
-                    self.time.rng.within(0..=self.actors.receivers.len() as u64 - 1) as usize;
-                let is_final = self.time.rng.percent(50);
-                self.evict(receiver, (!is_final).then_some(later));
+            kind @ (9..=11 | 14..=15) if !self.actors.receivers.is_empty() => {
+                let count = self.actors.receivers.len() as u64;
+                let receiver = self.time.rng.within(0..=count - 1) as usize;
+                self.fault_of_receiver(kind, receiver, later);
             }
             _ => {
                 let living = self.actors.living();
@@ -493,6 +481,21 @@ impl World {
         }
     }
 
+    fn fault_of_receiver(&mut self, kind: u64, receiver: usize, later: Nanos) {
+        let is_final = self.time.rng.percent(50);
+        match kind {
+            9 => {
+                self.actors.receivers[receiver].crash();
+                self.time.add(later, Event::StartReceiver(receiver));
+            }
+            10..=11 => {
+                let back = (!is_final).then_some(later);
+                self.outcome.evictions += self.sessions().evict(receiver, back);
+            }
+            _ => self.actors.receivers[receiver].leave(!is_final, self.time.now),
+        }
+    }
+
     /// A publisher ends, with a crash or without.
     fn end_publisher(&mut self, index: usize) {
         self.actors.publishers[index].source = None;
@@ -503,10 +506,6 @@ impl World {
         let session = self.actors.publishers[publisher].session;
         self.oracle.on_ended(session);
         self.sessions().end(session);
-    }
-
-    fn evict(&mut self, receiver: usize, later: Option<Nanos>) {
-        self.outcome.evictions += self.sessions().evict(receiver, later);
     }
 
     const fn sessions(&mut self) -> Sessions<'_> {
@@ -536,7 +535,8 @@ impl World {
 
     /// Retention gives up the older half of what is stable.
     fn trim(&mut self, index: usize) {
-        let first = self.actors.stores[index].trimmed(self.oracle.stable() / 2);
+        let receivers = self.actors.staying();
+        let first = self.actors.stores[index].trimmed(self.oracle.stable() / 2, &receivers);
         self.trimmed = self.trimmed.max(first);
         self.outcome.trims += 1;
         let life = self.actors.stores[index].life;
@@ -579,7 +579,7 @@ impl World {
         for receiver in 0..self.actors.receivers.len() {
             self.actors.expect_left(receiver);
             if self.time.rng.percent(50) {
-                self.evict(receiver, None);
+                self.outcome.evictions += self.sessions().evict(receiver, None);
                 self.outcome.left_unseen += 1;
             }
         }

@@ -23,6 +23,7 @@ fn what_was_stable_is_kept() {
         assert!(some.iter().all(|count| *count > 250), "{total:?}");
         assert!(total.discarded > 300 && total.caught_up > 300, "{total:?}");
         let few = [total.superseded, total.healed_wipes, total.trims, total.resumed];
+        assert!(total.departures > 500 && total.partial_departures > 50, "{total:?}");
         assert!(few.iter().all(|count| *count > 50), "{total:?}");
     }
 }
@@ -54,6 +55,7 @@ fn what_receivers_that_pace_have_not_consumed_is_kept() {
     println!("{total:?}");
     if all {
         assert!(total.handed_out > 10_000 && total.trims > 20, "{total:?}");
+        assert!(total.departures > 100, "{total:?}");
     }
 }
 
@@ -93,4 +95,6 @@ fn frames_that_never_arrive_are_found() {
     for kind in [StoreKind::Open, StoreKind::Begin, StoreKind::Resend, StoreKind::Fetch] {
         finds(StoreTamper::Swallow(kind), "stable");
     }
+    // A receiver that leaves waits for its stores.
+    finds(StoreTamper::Swallow(StoreKind::Detach), "Leaving");
 }
