@@ -86,6 +86,7 @@ mod memory;
 mod numbered_stream;
 #[cfg(not(loom))]
 mod publisher;
+#[cfg(not(loom))]
 mod publisher_watch;
 #[cfg(not(loom))]
 mod remote_publisher;
