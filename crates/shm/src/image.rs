@@ -440,13 +440,16 @@ impl Image {
         &self.streams
     }
 
-    /// Announces sleep; returns the word to sleep on besides: see [`RingReader::prepare_sleep`].
-    pub(crate) fn prepare_sleep(&self) -> Option<(&AtomicU32, u32, bool)> {
-        if self.streams.has_events() {
-            return None;
-        }
-        let (expected, covered) = self.reader.prepare_sleep(|| self.has_news())?;
-        Some((&self.reader.memory().slot(self.reader.index()).wake, expected, covered))
+    /// Announces sleep; returns the word to sleep on, and its value before: see
+    /// [`RingReader::begin_sleep`].
+    pub(crate) fn begin_sleep(&self) -> (&AtomicU32, u32) {
+        let expected = self.reader.begin_sleep();
+        (&self.reader.memory().slot(self.reader.index()).wake, expected)
+    }
+
+    /// Counts a sleep, for inspection.
+    pub(crate) fn count_sleep(&self) {
+        self.reader.count_sleep();
     }
 
     /// Has wake-ups of the slot notify `event`: by the publisher, if it is in this process or can

@@ -296,6 +296,28 @@ fn a_reader_that_waits_for_numbers_is_woken() {
     });
 }
 
+/// As `Subscriber::sleep`, with one fence for all its sessions.
+#[test]
+fn one_fence_shows_the_announcements_of_several_readers() {
+    check_sleep(|| {
+        let [(near, near_writer), (far, far_writer)] = [(); 2].map(|()| start(4, 1));
+        let readers = [near, far].map(|model| RingReader::join(model, 0, LONGEST));
+        let sender = thread::spawn(move || {
+            for mut writer in [near_writer, far_writer] {
+                assert!(publish(&mut writer, 1));
+            }
+        });
+        let expected = readers.each_ref().map(RingReader::begin_sleep);
+        readers[0].memory().heavy_fence();
+        let has_news = readers.each_ref().map(RingReader::has_news);
+        sender.join().unwrap();
+        for (index, reader) in readers.iter().enumerate() {
+            let wake = reader.memory().slot(0).wake.load(Ordering::Relaxed);
+            assert!(has_news[index] || wake != expected[index], "it sleeps through a message");
+        }
+    });
+}
+
 #[test]
 fn a_sleeping_reader_is_woken_by_a_message() {
     check_sleep(|| {

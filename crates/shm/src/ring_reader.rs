@@ -359,27 +359,29 @@ impl<M: Memory> RingReader<M> {
         self.memory.ring().state.load(Ordering::Acquire) == STATE_CLOSED
     }
 
-    /// Announces sleep; returns the slot's wake word's value, or `None` if there is work, which
-    /// `has_news` tells after the announcement.
+    /// Announces sleep; returns the slot's wake word's value before it.
     ///
-    /// After `Some` the caller sleeps on the word. In both cases it then calls
+    /// The caller passes a heavy fence, one for all readers that it sleeps on, and sleeps on the
+    /// words only if none [has news](Self::has_news) after that. In both cases it then calls
     /// [`cancel_sleep`](Self::cancel_sleep), unless an armed descriptor relies on the announcement:
-    /// withdrawn between a commit and the writer's look at the sleepers, it would be missed. The
-    /// flag tells whether the writer is sure to see the announcement; if not, the sleep must be
-    /// short.
-    pub(crate) fn prepare_sleep(&self, has_news: impl FnOnce() -> bool) -> Option<(u32, bool)> {
-        let slot = self.memory.slot(self.index);
-        // Relaxed: the fence below orders this load before the `peek`, and a later wake-up changes
-        // the word.
-        let expected = slot.wake.load(Ordering::Relaxed);
+    /// withdrawn between a commit and the writer's look at the sleepers, it would be missed. If the
+    /// fence does not make writers sure to see the announcement, the sleep must be short.
+    pub(crate) fn begin_sleep(&self) -> u32 {
+        // Relaxed: the fence orders this load before the `peek`, and a later wake-up changes the
+        // word.
+        let expected = self.memory.slot(self.index).wake.load(Ordering::Relaxed);
         self.announce_sleep();
+        expected
+    }
+
+    /// The steps before a sleep on this reader alone; `None` if `has_news` tells of work. The flag
+    /// tells whether the writer is sure to see the announcement.
+    #[cfg(all(test, loom))]
+    pub(crate) fn prepare_sleep(&self, has_news: impl FnOnce() -> bool) -> Option<(u32, bool)> {
+        let expected = self.begin_sleep();
         // PAIRS(asymmetric): sleepers, fence, commit here; commit, fence, sleepers in the writer.
         let covered = self.memory.heavy_fence();
-        if has_news() {
-            return None;
-        }
-        self.count_sleep();
-        Some((expected, covered))
+        (!has_news()).then_some((expected, covered))
     }
 
     /// Announces sleep: the writer's next commit changes the slot's wake word. The caller passes a

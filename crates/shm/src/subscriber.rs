@@ -264,25 +264,25 @@ impl Subscriber {
         let mut words: [(&AtomicU32, u32); futex::WORDS_MAX] =
             [(self.signal.word(), self.seen_epoch); futex::WORDS_MAX];
         let mut limit = limit.min(LONGEST_WAIT);
-        let (mut announced, mut prepared) = (0, 0);
-        for image in &self.images {
-            announced += 1;
-            let Some((word, expected, covered)) = image.prepare_sleep() else { break };
-            prepared += 1;
-            if !covered {
-                limit = limit.min(UNCOVERED_WAIT);
-            }
-            if let Some(entry) = words.get_mut(prepared) {
-                *entry = (word, expected);
+        for (place, image) in (1..).zip(&self.images) {
+            let entry = image.begin_sleep();
+            if let Some(word) = words.get_mut(place) {
+                *word = entry;
             } else {
                 // More sessions than one futex call can watch: poll the others every millisecond.
                 limit = limit.min(UNCOVERED_WAIT);
             }
         }
-        if prepared == self.images.len() {
-            futex::wait_any(&words[..(prepared + 1).min(futex::WORDS_MAX)], limit);
+        // PAIRS(asymmetric): sleepers, fence, commits here; commit, fence, sleepers in the writers.
+        // One fence for all sessions: behind all announcements, and before all looks.
+        if !self.images.is_empty() && !barrier::heavy_fence() {
+            limit = limit.min(UNCOVERED_WAIT);
         }
-        self.images[..announced].iter().for_each(Image::cancel_sleep);
+        if !self.images.iter().any(Image::has_news) {
+            self.images.iter().for_each(Image::count_sleep);
+            futex::wait_any(&words[..(self.images.len() + 1).min(futex::WORDS_MAX)], limit);
+        }
+        self.images.iter().for_each(Image::cancel_sleep);
     }
 }
 
