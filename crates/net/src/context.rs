@@ -198,8 +198,8 @@ impl NetContext {
         self.tls.as_ref().map_or(self.keys.is_none(), |tls| tls.can_connect())
     }
 
-    /// Whether publishers by datagrams are joined: with TLS only if datagrams are sealed, as any host
-    /// may advertise a publisher.
+    /// Whether publishers by datagrams are joined: with TLS only if datagrams are sealed, as any
+    /// host may advertise a publisher.
     pub(crate) const fn can_join_by_datagrams(&self) -> bool {
         self.keys.is_some() || self.tls.is_none()
     }

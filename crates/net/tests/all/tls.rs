@@ -290,8 +290,8 @@ fn forged(session: u64) -> Vec<u8> {
     bytes[..length].to_vec()
 }
 
-/// A program on the publisher's host, whose datagrams have the publisher's address and port: TCP and
-/// UDP have ports of their own.
+/// A program on the publisher's host, whose datagrams have the publisher's address and port: TCP
+/// and UDP have ports of their own.
 #[test]
 fn datagrams_from_the_address_of_a_publisher_do_not_get_into_its_connection() {
     let sides = Sides::new();

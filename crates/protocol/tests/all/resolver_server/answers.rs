@@ -15,8 +15,8 @@ const OWN: u64 = 10;
 /// The daemon answers SYNCs by then.
 const NOW: Nanos = 6 * SECOND;
 
-/// A daemon, and a client whose Queries for `queried` are to be answered with the session of the last
-/// name alone.
+/// A daemon, and a client whose Queries for `queried` are to be answered with the session of the
+/// last name alone.
 struct Scene {
     server: ResolverServer,
     client: u64,
