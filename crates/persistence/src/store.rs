@@ -366,8 +366,7 @@ impl Store {
             StoreFrame::Consumed(report) => {
                 let bounds = (self.lifetimes.heard(), self.settings.receivers_max);
                 if let Some(refusal) = register(stream, report, client, bounds, log)? {
-                    let frame = StoreFrame::Refused(refusal);
-                    out.reply(client, &stream.topic, stream.source, &frame);
+                    out.reply(client, &stream.topic, stream.source, &StoreFrame::Refused(refusal));
                 }
                 self.go_on(index, now, log, out)?;
             }
@@ -579,8 +578,8 @@ impl Store {
     ) {
         let name = (address.topic.to_owned(), address.source);
         let Some(&index) = self.by_name.get(&name) else {
-            let frame =
-                StoreFrame::Deregistered { token, outcome: DeregisterOutcome::UnknownStream };
+            let outcome = DeregisterOutcome::UnknownStream;
+            let frame = StoreFrame::Deregistered { token, outcome };
             return out.reply(address.client, address.topic, address.source, &frame);
         };
         let stream = &mut self.streams[index];
@@ -594,9 +593,7 @@ impl Store {
 
     /// Receivers of a stream from the id `from` on.
     pub fn receivers(&self, stream: u32, from: u64) -> impl Iterator<Item = ReceiverReport> {
-        let stream = self.streams.get(stream as usize);
-        stream
-            .into_iter()
-            .flat_map(move |it| it.receivers.reports(from, &it.runs, it.durable.next()))
+        let found = self.streams.get(stream as usize).into_iter();
+        found.flat_map(move |it| it.receivers.reports(from, &it.runs, it.durable.next()))
     }
 }

@@ -137,8 +137,8 @@ impl Opener {
         self.active.len() + self.silent.len()
     }
 
-    /// Senders of which no frame has come since the last look are silent. Half as many as are active
-    /// come between two looks, so that each new one pays for a few others.
+    /// Senders of which no frame has come since the last look are silent. Half as many as are
+    /// active come between two looks, so that each new one pays for a few others.
     fn look_for_silent_senders(&mut self) {
         if self.active.len() < self.next_look {
             return;

@@ -189,7 +189,7 @@ fn a_read_after_a_sleep_looks_into_all_sockets() {
     };
     while sockets(&mut subscriber) < 2 {
         assert!(start.elapsed() < LIMIT, "none is connected");
-        publisher.drain(Duration::ZERO);
+        let _ = publisher.drain(Duration::ZERO);
         subscriber.poll(64, |_| {});
     }
     let mut other = networks[0].publisher(kind, "prices").expect("a publisher");
