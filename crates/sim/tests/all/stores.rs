@@ -19,8 +19,8 @@ fn what_was_stable_is_kept() {
     if all {
         let many = [total.stable, total.frames, total.lost, total.handed_out];
         assert!(many.iter().all(|count| *count > 10_000), "{total:?}");
-        let some = [total.store_crashes, total.publisher_crashes, total.inherited, total.wipes];
-        assert!(some.iter().all(|count| *count > 250), "{total:?}");
+        let some = [total.store_crashes, total.publisher_crashes, total.inherited];
+        assert!(some.iter().all(|count| *count > 250) && total.wipes > 200, "{total:?}");
         assert!(total.discarded > 300 && total.caught_up > 300, "{total:?}");
         let few = [total.superseded, total.healed_wipes, total.trims, total.resumed];
         assert!(total.departures > 500 && total.partial_departures > 50, "{total:?}");
