@@ -77,6 +77,11 @@ impl ReceiverProcess {
         }
     }
 
+    /// Whether the program runs.
+    pub(super) const fn is_living(&self) -> bool {
+        self.receiver.is_some()
+    }
+
     /// Whether it has come to its end.
     fn has_ended(&self) -> bool {
         self.receiver.as_ref().is_some_and(Receiver::has_ended)
@@ -106,7 +111,7 @@ impl ReceiverProcess {
         };
         self.list = Some(list);
         self.is_held = scenario.unconsumed.is_some();
-        self.range.on_start(scenario.ranges[id as usize], self.life, oracle, now);
+        self.range.on_start(scenario.ranges[id as usize], oracle, now);
         self.cut_off.clear();
         self.receiver = Some(Receiver::new(settings, id, now));
         if let Departure::Leaving { .. } = self.departure {

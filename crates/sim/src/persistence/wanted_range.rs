@@ -14,8 +14,6 @@ pub(super) struct WantedRange {
     /// When the life began, and the messages that were stable then.
     began: Nanos,
     stable: u64,
-    /// Live messages from before the life do not reach it.
-    is_later_life: bool,
     /// Sequence at which the receiver was told to have come to its end.
     ended: Option<u64>,
 }
@@ -25,12 +23,10 @@ impl WantedRange {
     pub(super) const fn on_start(
         &mut self,
         (start, end): (ReceiverStart, ReceiverEnd),
-        life: u32,
         oracle: &Oracle,
         began: Nanos,
     ) {
-        let (stable, is_later_life) = (oracle.stable(), life > 0);
-        *self = Self { start, end, began, stable, is_later_life, ended: None };
+        *self = Self { start, end, began, stable: oracle.stable(), ended: None };
     }
 
     /// The stream begins at `next` for a receiver that stores do not know. Messages before
@@ -51,7 +47,7 @@ impl WantedRange {
             ReceiverStart::End => {
                 ensure!(next <= oracle.written_end(), "{next} was not written");
                 ensure!(
-                    next >= self.stable || !self.is_later_life,
+                    next >= self.stable,
                     "{} are stable, and {next} comes to a receiver that wants later ones",
                     self.stable
                 );

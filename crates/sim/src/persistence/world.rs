@@ -439,8 +439,11 @@ impl World {
                     continue;
                 }
                 // Shared with the stores' links: a cut of the first one reaches no receiver.
-                if let Some(at) = self.arrival(live_to_receiver(session, receiver), 0) {
-                    let (life, body) = (self.actors.receivers[receiver].life, body.clone());
+                let arrival = self.arrival(live_to_receiver(session, receiver), 0);
+                // A program that starts later takes no part in what was sent before.
+                let process = &self.actors.receivers[receiver];
+                if let Some(at) = arrival.filter(|_| process.is_living()) {
+                    let (life, body) = (process.life, body.clone());
                     let event = Event::LiveToReceiver { receiver, life, session, number, body };
                     self.time.add(at, event);
                 }
