@@ -3,6 +3,12 @@
 use crate::direct::BLOCK;
 use crate::index::{Index, Mark};
 use core::ops::Range;
+use lanecast_base::prefetch_for_writing;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Most bytes that are fetched ahead of a record.
+const PREFETCHED: usize = 4 << 10;
 
 /// Encoded records on their way to the disk, one part per segment.
 #[derive(Debug, Default)]
@@ -48,6 +54,14 @@ impl CommitBatch {
         let gap = (offset as usize).wrapping_sub(end) % BLOCK;
         self.bytes.resize(self.bytes.len() + gap, 0);
         self.gaps += gap;
+    }
+
+    /// Fetches the memory of the next record, as long as the last one: the unlocking of the queue
+    /// waits until what was written has arrived in its cache lines.
+    pub(crate) fn prefetch(&mut self, length: usize) {
+        let spare = self.bytes.spare_capacity_mut();
+        let next = &spare[..spare.len().min(length).min(PREFETCHED)];
+        next.iter().step_by(LINE).for_each(|line| prefetch_for_writing(line.as_ptr()));
     }
 
     pub(crate) fn clear(&mut self) {

@@ -158,5 +158,6 @@ impl Encoder {
             part.range.end = batch.bytes.len();
         }
         self.offset += length;
+        batch.prefetch(length as usize);
     }
 }

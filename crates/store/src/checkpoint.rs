@@ -14,6 +14,7 @@ use lanecast_journal::{
     Cursor, OpenMode, ReadError, Record, Start, Storage, StorageResult, StoredFile,
 };
 use lanecast_persistence::{Store, StoreSettings};
+use lanecast_wire::checksum::crc32c;
 use lanecast_wire::store::{
     CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CHECKPOINT_VERSION_READ, CheckpointHeader, LogRecord,
     StreamCheckpoint, StreamPositions,
@@ -136,10 +137,10 @@ impl Replica {
             reserved: 0.into(),
             journal_bytes: self.catalog.journal_bytes.into(),
             length: (body.len() as u64).into(),
-            body_crc: crc32c::crc32c(body).into(),
+            body_crc: crc32c(body).into(),
             crc: 0.into(),
         };
-        header.crc = crc32c::crc32c(header.covered()).into();
+        header.crc = crc32c(header.covered()).into();
         bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
         bytes
     }
@@ -147,7 +148,7 @@ impl Replica {
     /// Reads a checkpoint, which may hold any bytes.
     pub(crate) fn decode(bytes: &[u8], identity: &StoreIdentity) -> Result<Self, &'static str> {
         let (header, body) = read_header(bytes, bytes.len() as u64)?;
-        if header.body_crc.get() != crc32c::crc32c(body) {
+        if header.body_crc.get() != crc32c(body) {
             return Err(DAMAGED);
         }
         let is_ours = header.incarnation.get() == identity.incarnation;
@@ -276,7 +277,7 @@ fn read_header(bytes: &[u8], length: u64) -> Result<(CheckpointHeader, &[u8]), &
     if !(CHECKPOINT_VERSION_READ..=CHECKPOINT_VERSION).contains(&header.version.get()) {
         return Err("it is of another version");
     }
-    let is_whole = header.crc.get() == crc32c::crc32c(header.covered())
+    let is_whole = header.crc.get() == crc32c(header.covered())
         && length.checked_sub(HEADER_BYTES as u64) == Some(header.length.get());
     if is_whole { Ok((header, rest)) } else { Err(DAMAGED) }
 }

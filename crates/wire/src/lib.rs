@@ -6,6 +6,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("shared memory is little-endian: this processor would misread it");
 
+pub mod checksum;
 pub mod command;
 pub mod content;
 pub mod group;

@@ -81,7 +81,7 @@ fn append(buffer: &mut Vec<u8>, body: &[u8; BODY]) {
     buffer.extend_from_slice(&[0; 8]);
     buffer.extend_from_slice(&body[..8]);
     buffer.extend_from_slice(body);
-    let crc = crc32c::crc32c(&buffer[start + 8..]);
+    let crc = lanecast_wire::checksum::crc32c(&buffer[start + 8..]);
     buffer[start..start + 4].copy_from_slice(&crc.to_le_bytes());
     buffer[start + 4..start + 8].copy_from_slice(&(BODY as u32 + 8).to_le_bytes());
 }

@@ -6,6 +6,7 @@ use crate::topic::Topic;
 use lanecast_journal::{
     AppendError, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile,
 };
+use lanecast_wire::checksum::{crc32c, crc32c_append};
 use lanecast_wire::state::{BlockHeader, CheckpointHeader};
 use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
@@ -38,7 +39,7 @@ pub(crate) fn is_checkpoint(name: &str) -> bool {
 
 /// Checksum of a block.
 pub(crate) fn checksum(number: u64, entries: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), entries)
+    crc32c_append(crc32c(&number.to_le_bytes()), &[entries])
 }
 
 /// A checkpoint in progress.
@@ -70,7 +71,7 @@ impl<S: Storage> Checkpoint<S> {
     ) -> StorageResult<Self> {
         let file = storage.create(&unfinished(covered))?;
         let mut header = CheckpointHeader::new(covered);
-        header.crc = crc32c::crc32c(header.checked()).into();
+        header.crc = crc32c(header.checked()).into();
         file.write_all_at(header.as_bytes(), 0)?;
         let mut checkpoint = Self {
             file,

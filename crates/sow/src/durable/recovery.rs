@@ -10,6 +10,7 @@ use crate::key::Identity;
 use crate::publication::Publication;
 use crate::topic::Topic;
 use lanecast_journal::{Durability, Journal, OpenMode, Start, Storage, StoredFile};
+use lanecast_wire::checksum::crc32c;
 use lanecast_wire::command::SEQUENCE_MAX;
 use lanecast_wire::state::{
     BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_CLIENT, STATE_CLIENT_GONE,
@@ -217,7 +218,7 @@ impl<F: StoredFile> CheckpointReader<F> {
         let (number, entries) = (0, Vec::new());
         let mut blocks = Self { file, path, covered, length, offset: 0, number, entries };
         let header: CheckpointHeader = blocks.header()?;
-        let is_whole = header.crc.get() == crc32c::crc32c(header.checked());
+        let is_whole = header.crc.get() == crc32c(header.checked());
         if header.magic != CHECKPOINT_MAGIC || !is_whole || header.covered.get() != covered {
             return Err(blocks.damaged());
         }
