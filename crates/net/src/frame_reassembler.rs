@@ -41,12 +41,38 @@ impl FrameReassembler {
         stream: &mut ByteStream,
         buffer: &'a mut [u8],
     ) -> io::Result<Option<&'a [u8]>> {
-        let kept = self.partial.len();
         // Room for the rest of the last frame stays in front: the frame is then whole in one piece.
-        match stream.read(&mut buffer[kept..]) {
+        let read = stream.read(&mut buffer[self.partial.len()..]);
+        self.prepend(read.map(|(length, _)| length), buffer)
+    }
+
+    /// Same as [`read`](Self::read) from a plain stream, but the bytes stay in its socket. Also
+    /// returns their number, without those of the incomplete frame.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn peek<'a>(
+        &mut self,
+        stream: &mut ByteStream,
+        buffer: &'a mut [u8],
+    ) -> io::Result<Option<(&'a [u8], usize)>> {
+        let kept = self.partial.len();
+        let peeked = stream.peek(&mut buffer[kept..]);
+        Ok(self.prepend(peeked, buffer)?.map(|bytes| (bytes, bytes.len() - kept)))
+    }
+
+    /// Puts the incomplete frame before the bytes that were read behind it.
+    #[inline]
+    fn prepend<'a>(
+        &mut self,
+        read: io::Result<usize>,
+        buffer: &'a mut [u8],
+    ) -> io::Result<Option<&'a [u8]>> {
+        let kept = self.partial.len();
+        match read {
             // The incomplete frame stays where it is.
-            Ok((0, _)) => Ok(Some(&[])),
-            Ok((length, _)) => {
+            Ok(0) => Ok(Some(&[])),
+            Ok(length) => {
                 buffer[..kept].copy_from_slice(&self.partial);
                 self.partial.clear();
                 Ok(Some(&buffer[..kept + length]))

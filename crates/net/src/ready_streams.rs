@@ -14,6 +14,8 @@ pub(crate) struct ReadyStreams {
     /// `None` before the first connection is added.
     set: Option<Epoll>,
     ready: Vec<u64>,
+    /// The last look found nothing, and nothing was read since.
+    is_idle: bool,
 }
 
 impl ReadyStreams {
@@ -34,6 +36,13 @@ impl ReadyStreams {
             // A refusal is transient, and the next look finds the same.
             drop(set.wait(Some(Duration::ZERO), &mut self.ready));
         }
+        self.is_idle |= self.ready.is_empty();
+    }
+
+    /// Whether the read that follows is the first one since a look found nothing.
+    #[inline]
+    pub(crate) const fn take_idle(&mut self) -> bool {
+        std::mem::replace(&mut self.is_idle, false)
     }
 
     /// The next of those; each comes once for every look. It may have been read since.

@@ -174,15 +174,15 @@ impl ReceiveSession {
         self.receiver.on_frame(now, frame, at, deliveries);
     }
 
-    /// Reads once from the TCP connection.
+    /// Reads once from the TCP connection; `is_idle`: the subscriber's last read found nothing.
     pub(crate) fn read_tcp(
         &mut self,
         now: Nanos,
-        buffer: &mut [u8],
+        (buffer, is_idle): (&mut [u8], bool),
         deliveries: &mut Vec<Delivery>,
     ) -> StreamRead {
         let Some(tcp) = &mut self.tcp else { return StreamRead::Nothing };
-        let bytes = match tcp.read(now, buffer) {
+        let bytes = match tcp.read(now, buffer, is_idle) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return StreamRead::Nothing,
             Err(error) => {
@@ -371,6 +371,10 @@ impl ReceiveSession {
                 // A frame that the system refuses counts as lost on the way.
                 None => drop(own.send_to(&buffer[..length], self.source.address)),
             }
+        }
+        // Last: the frames carry the acknowledgement along.
+        if let Some(tcp) = &mut self.tcp {
+            tcp.finish_read();
         }
     }
 

@@ -437,8 +437,8 @@ impl ReceiveSessions {
         buffer: &mut [u8],
         queued: &mut VecDeque<QueuedDelivery>,
     ) -> bool {
-        let session = &mut self.sessions[at];
-        match session.read_tcp(now, buffer, &mut self.deliveries) {
+        let (session, is_idle) = (&mut self.sessions[at], self.ready_streams.take_idle());
+        match session.read_tcp(now, (buffer, is_idle), &mut self.deliveries) {
             StreamRead::Bytes => {
                 session.queue_deliveries(&mut self.deliveries, queued);
                 return true;

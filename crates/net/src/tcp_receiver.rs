@@ -2,6 +2,9 @@
 //!
 //! Owned by its `ReceiveSession`. All calls are non-blocking.
 
+#[cfg(test)]
+mod tests;
+
 use crate::context::NetContext;
 use crate::frame_reassembler::FrameReassembler;
 use crate::poller::Descriptor;
@@ -32,6 +35,9 @@ const CONNECT_MIN: Nanos = 200 * MILLISECOND;
 /// the last request.
 const DELAY_ACKS_INTERVAL: Nanos = 20 * MILLISECOND;
 
+/// The longest read after which the next one peeks: a message or a few.
+const PEEK_AFTER_MAX: usize = 4 << 10;
+
 /// A buffer for the longest read.
 pub(crate) fn read_buffer() -> Box<[u8]> {
     vec![0; READ_BYTES].into_boxed_slice()
@@ -53,6 +59,10 @@ pub(crate) struct TcpReceiver {
     /// The publisher's host refused the last connect.
     is_refused: bool,
     incoming: FrameReassembler,
+    /// Length of the last read.
+    last_read: usize,
+    /// Bytes that were read and are still in the socket.
+    peeked: usize,
     unsent: Vec<u8>,
     retry_at: Option<Nanos>,
     connect_deadline: Nanos,
@@ -77,6 +87,8 @@ impl TcpReceiver {
             is_registered: false,
             is_refused: false,
             incoming: FrameReassembler::lenient(),
+            last_read: 0,
+            peeked: 0,
             unsent: Vec::new(),
             retry_at: None,
             connect_deadline: connect_deadline(now, nanos(context.settings.liveness)),
@@ -101,28 +113,64 @@ impl TcpReceiver {
     /// Reads once, behind the incomplete frame of the last read; `None` if nothing came, or only
     /// bytes of TLS's own, which are no sign of the publisher's life.
     ///
+    /// A connection that only receives acknowledges every second short segment as it is taken off
+    /// the socket, before the read returns: that costs as much as sending a message. Where messages
+    /// come one by one, the subscriber `is_idle` before them, the read only looks at them, and
+    /// [`finish_read`](Self::finish_read) takes them off once they are handled.
+    ///
     /// # Errors
     /// If the connection has failed or ended.
     pub(crate) fn read<'a>(
         &mut self,
         now: Nanos,
         buffer: &'a mut [u8],
+        is_idle: bool,
     ) -> io::Result<Option<&'a [u8]>> {
         if !self.is_connected && !self.poll_connected(now)? {
             return Ok(None);
         }
+        self.discard_peeked()?;
         // Each read is a chance to write what found no room.
         if self.has_unsent() {
             self.write(&[]);
         }
         let Some(stream) = &mut self.stream else { return Ok(None) };
-        let read = self.incoming.read(stream, buffer)?.filter(|bytes| !bytes.is_empty());
+        let read = if is_idle && self.last_read <= PEEK_AFTER_MAX && stream.is_plain() {
+            let peeked = self.incoming.peek(stream, buffer)?;
+            peeked.map(|(bytes, length)| {
+                self.peeked = length;
+                bytes
+            })
+        } else {
+            self.incoming.read(stream, buffer)?.filter(|bytes| !bytes.is_empty())
+        };
+        self.last_read = read.map_or(self.last_read, <[u8]>::len);
         if read.is_some() && now.wrapping_sub(self.acks_delayed_at) >= DELAY_ACKS_INTERVAL {
             self.acks_delayed_at = now;
             // A system that refuses acknowledges as it likes.
             drop(tcp::delay_acks(stream.socket()));
         }
         Ok(read)
+    }
+
+    /// Takes what the last read has only looked at off the socket, after it was handled. The next
+    /// read does so as well, and notices a broken connection.
+    #[inline]
+    pub(crate) fn finish_read(&mut self) {
+        drop(self.discard_peeked());
+    }
+
+    #[inline]
+    fn discard_peeked(&mut self) -> io::Result<()> {
+        while self.peeked > 0 {
+            let Some(stream) = &mut self.stream else { break };
+            match stream.discard(self.peeked) {
+                Ok(length) => self.peeked = self.peeked.saturating_sub(length),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Calls `each` with the complete frames of `bytes`, and keeps the rest for the next read.
@@ -198,7 +246,8 @@ impl TcpReceiver {
     }
 
     /// The connection, if it is established, and frames that it has not taken yet.
-    pub(crate) fn into_stream(self) -> Option<(ByteStream, Vec<u8>)> {
+    pub(crate) fn into_stream(mut self) -> Option<(ByteStream, Vec<u8>)> {
+        self.finish_read();
         let stream = self.stream.filter(|_| self.is_connected)?;
         Some((stream, self.unsent))
     }
@@ -217,10 +266,13 @@ impl TcpReceiver {
         if self.is_connected && now.saturating_sub(self.connected_at) >= RETRY_MAX {
             self.pause = RETRY;
         }
+        // Closed with unread bytes, it would be reset.
+        self.finish_read();
         self.stream = None;
         self.is_connected = false;
         self.is_registered = false;
         self.incoming.clear();
+        (self.last_read, self.peeked) = (0, 0);
         // A new connection begins with a Join, not with the rest of an old frame.
         self.unsent.clear();
         self.retry_at = Some(now.saturating_add(self.pause));

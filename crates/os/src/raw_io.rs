@@ -28,10 +28,16 @@ pub(crate) fn send<N>(
 /// Receives into `bytes`. Returns the number of bytes received, negative for an error.
 #[inline(always)]
 pub(crate) fn receive(fd: i32, bytes: &mut [u8]) -> libc::c_long {
+    receive_with(fd, bytes, 0)
+}
+
+/// The same with flags: recv(2).
+#[inline(always)]
+fn receive_with(fd: i32, bytes: &mut [u8], flags: i32) -> libc::c_long {
     let (start, length) = (bytes.as_mut_ptr(), bytes.len());
     let (name, name_length) = (null_mut::<u8>(), null_mut::<libc::socklen_t>());
     // SAFETY: `bytes` is writable for the given length; no name is asked for.
-    unsafe { libc::syscall(libc::SYS_recvfrom, fd, start, length, 0, name, name_length) }
+    unsafe { libc::syscall(libc::SYS_recvfrom, fd, start, length, flags, name, name_length) }
 }
 
 /// Receives nothing: lets the driver behind an AF_XDP socket go on.
@@ -66,6 +72,32 @@ pub(crate) fn receive_from<N>(
 #[inline]
 pub fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
     outcome(receive(stream.as_raw_fd(), into))
+}
+
+/// Same as [`read`], but the bytes stay in the connection: they come again until they are
+/// [discarded](discard).
+///
+/// # Errors
+/// Same as `peek` of the standard library.
+#[inline]
+pub fn peek(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    outcome(receive_with(stream.as_raw_fd(), into, libc::MSG_PEEK))
+}
+
+/// Takes up to `length` bytes off a connection, which go nowhere; returns their number, 0 if the
+/// connection has ended.
+///
+/// # Errors
+/// Same as [`read`].
+#[inline]
+pub fn discard(stream: &TcpStream, length: usize) -> io::Result<usize> {
+    let (fd, flags) = (stream.as_raw_fd(), libc::MSG_TRUNC);
+    let (none, name, name_length) = (null_mut::<u8>(), null_mut::<u8>(), null_mut::<u8>());
+    // SAFETY: with this flag the system writes no byte of a connection: tcp(7). One that ignored it
+    // would find no memory at null, and refuse.
+    outcome(unsafe {
+        libc::syscall(libc::SYS_recvfrom, fd, none, length, flags, name, name_length)
+    })
 }
 
 /// Writes to a connection as much of `bytes` as it takes.
@@ -116,6 +148,13 @@ mod tests {
         let mut buffer = [0; 8];
         assert_eq!(read(&far, &mut buffer).expect("they come"), 5);
         assert_eq!(&buffer[..5], b"bytes");
+        assert_eq!(write(&near, b"peeked, and read").expect("room"), 16);
+        let mut whole = [0; 16];
+        while peek(&far, &mut whole).expect("they come") < 16 {}
+        assert_eq!(&whole, b"peeked, and read");
+        assert_eq!(discard(&far, 12).expect("they are there"), 12);
+        assert_eq!(peek(&far, &mut buffer).expect("they stay"), 4);
+        assert_eq!(discard(&far, 12).expect("no more than there is"), 4);
         let pieces = [&b"so"[..], b"", b"me"].map(IoSlice::new);
         assert_eq!(write_vectored(&near, &pieces).expect("room"), 4);
         assert_eq!(write_vectored(&near, &pieces[..1]).expect("room"), 2);
@@ -123,11 +162,14 @@ mod tests {
         std::io::Read::read_exact(&mut &far, &mut all).expect("they come");
         assert_eq!(&all, b"someso");
         far.set_nonblocking(true).expect("a socket");
-        let nothing = read(&far, &mut buffer).expect_err("nothing has come");
-        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        let nothing = [read(&far, &mut buffer), peek(&far, &mut buffer), discard(&far, 1)];
+        for nothing in nothing.map(|it| it.expect_err("nothing has come")) {
+            assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        }
         drop(near);
         far.set_nonblocking(false).expect("a socket");
-        assert_eq!(read(&far, &mut buffer).expect("the end"), 0);
+        let ends = [read(&far, &mut buffer), peek(&far, &mut buffer), discard(&far, 1)];
+        assert_eq!(ends.map(|it| it.expect("the end")), [0; 3]);
         // The first write may be taken by the system; then the peer has said that it is gone.
         let refused = (0..1_000).find_map(|_| write(&far, b"more").err()).expect("it is full");
         assert_eq!(refused.kind(), io::ErrorKind::BrokenPipe);

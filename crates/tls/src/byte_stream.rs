@@ -58,10 +58,40 @@ impl ByteStream {
         if let Some(tls) = &mut self.tls {
             return read_encrypted(tls, &self.socket, buffer);
         }
-        match raw_io::read(&self.socket, buffer)? {
-            0 => Err(ErrorKind::UnexpectedEof.into()),
-            length => Ok((length, length < buffer.len())),
-        }
+        let length = some(raw_io::read(&self.socket, buffer)?)?;
+        Ok((length, length < buffer.len()))
+    }
+
+    /// Whether the socket's bytes are the stream's own, without TLS.
+    #[inline]
+    pub const fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Same as [`read`](Self::read) of a [plain](Self::is_plain) stream, but the bytes stay in the
+    /// socket until they are [discarded](Self::discard). Returns the length.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); `InvalidInput` under TLS.
+    #[inline]
+    pub fn peek(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.expect_plain()?;
+        some(raw_io::peek(&self.socket, buffer)?)
+    }
+
+    /// Takes up to `length` bytes off the socket of a plain stream, which go nowhere; returns their
+    /// number.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    #[inline]
+    pub fn discard(&mut self, length: usize) -> io::Result<usize> {
+        self.expect_plain()?;
+        some(raw_io::discard(&self.socket, length)?)
+    }
+
+    fn expect_plain(&self) -> io::Result<()> {
+        if self.is_plain() { Ok(()) } else { Err(ErrorKind::InvalidInput.into()) }
     }
 
     /// Writes as much as the socket, or TLS, accepts; returns how much.
@@ -124,6 +154,12 @@ impl Drop for ByteStream {
     fn drop(&mut self) {
         self.close(|| TLS_REQUIRED.to_vec());
     }
+}
+
+/// No bytes are the end of a connection.
+#[inline]
+fn some(length: usize) -> io::Result<usize> {
+    if length > 0 { Ok(length) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Reads encrypted bytes into the end of `buffer`, and decrypts them into its beginning.
