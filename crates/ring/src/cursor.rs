@@ -51,8 +51,8 @@ impl Cursor {
         self.wake_sleepers();
     }
 
-    /// Stores `position` without waking sleepers; visible before any later
-    /// [`advance`](Self::advance) by the same thread.
+    /// Stores `position`, which gates more than the one before, without waking sleepers; visible
+    /// before any later [`advance`](Self::advance) by the same thread.
     #[inline(always)]
     pub(crate) fn show(&self, position: u64) {
         self.position.store(position, Ordering::Relaxed);

@@ -111,8 +111,14 @@ impl<T> WorkClaim<T> {
                 }
                 return None;
             }
-            self.consumer.head.show(at);
-            is_shown = true;
+            if is_shown {
+                // Another worker won the race: a producer that waits for the start shown before
+                // must not sleep through the handling of this run.
+                self.consumer.head.publish(at);
+            } else {
+                self.consumer.head.show(at);
+                is_shown = true;
+            }
             if self.group.claimed.advance(at, at + count as u64) {
                 self.claims -= 1;
                 self.consumer.at = at + count as u64;

@@ -141,6 +141,7 @@ fn a_sleeper_on_several_lanes_is_woken_by_each_and_by_their_end() {
         writer.join().unwrap();
     });
 }
+
 #[test]
 fn workers_that_sleep_are_woken_one_after_the_other() {
     check_sleep(|| {
@@ -164,5 +165,29 @@ fn workers_that_sleep_are_woken_one_after_the_other() {
         let count = other();
         assert_eq!(count + worker.join().unwrap(), 1);
         writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_producer_that_waits_for_a_worker_is_woken_when_it_loses_a_race() {
+    check_sleep(|| {
+        let mut build = single_producer(2, Watched::new).unwrap().wait(WaitStrategy::Park);
+        let [mut first, mut second] = <[_; 2]>::try_from(build.workers(2).unwrap()).unwrap();
+        let mut producer = build.producer().unwrap();
+        assert!(try_send(&mut producer, 1) && try_send(&mut producer, 2));
+        let writer = thread::spawn(move || producer.claim(1).unwrap().commit());
+        let worker = thread::spawn(move || first.take(1, |_| {}));
+        let mut writer = Some(writer);
+        second.take(1, |run| {
+            // The slot of value 1 is free, or the other worker's to free: a run that waits for the
+            // producer must not keep it asleep.
+            if run[0].read() == 2 {
+                writer.take().unwrap().join().unwrap();
+            }
+        });
+        worker.join().unwrap();
+        if let Some(writer) = writer {
+            writer.join().unwrap();
+        }
     });
 }
