@@ -8,7 +8,7 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
-pub use merge::{FailoverCounters, FailoverSettings};
+pub use merge::{FailoverCounters, FailoverSettings, JoinsAtEnd};
 
 use lanecast_transport::{
     CloseReason, Event, Gap, Lease, LossReason, Message, SessionId, Stream, Subscribe, TopicId,
@@ -25,7 +25,7 @@ use std::time::Instant;
 /// source is no event: while another one brings the messages, nothing is missing. A message that no
 /// source has brought is reported by `Lost`, when every source has sent a later one, has lost it or
 /// has left, or when [`FailoverSettings`] allow no longer wait. The numbers of the next stream,
-/// after `Left`, may begin anew.
+/// after `Left`, may begin anew; [`JoinsAtEnd`] says which publishers begin one.
 ///
 /// The number is that of the publisher, if all of them publish the same messages from the first on;
 /// or what the function finds in the message: then a restarted publisher goes on with its numbers.
@@ -86,7 +86,9 @@ impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
     /// Calls `handler` with at most `limit` events of the merged stream; returns their number.
     /// Never blocks.
     ///
-    /// There are more events only where messages that were held exceed [`FailoverSettings`].
+    /// There are more events only where messages that were held exceed [`FailoverSettings`], or
+    /// where a stream begins behind another one ([`JoinsAtEnd::NewStream`]): then what ends the
+    /// former comes at once.
     pub fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         let Self { subscriber, number, merged, work } = self;
         let mut events = merged.release(limit, &mut handler);
@@ -220,17 +222,22 @@ impl Merged {
     }
 
     fn join(&mut self, source: &Stream, handler: &mut impl FnMut(Event<'_>)) -> usize {
+        let mut events = 0;
+        if self.left.is_some() && self.merge.begins_anew() {
+            events += self.release(usize::MAX, handler);
+            events += self.end(handler);
+        }
         // The others may have left before the same poll came to this one, which sent beside them.
         self.left = None;
         self.merge.join(key(source));
         if self.stream.is_some() {
-            return 0;
+            return events;
         }
         let topic = source.topic.clone();
         let (session, topic_id, source) = (SessionId(0), TopicId::FIRST, "failover".to_owned());
         let merged = Stream { session, topic, topic_id, pid: 0, source };
         handler(Event::Joined(self.stream.insert(merged)));
-        1
+        events + 1
     }
 }
 

@@ -18,12 +18,32 @@ pub struct FailoverSettings {
     pub held_messages: usize,
     /// Most bytes of messages that wait.
     pub held_bytes: usize,
+    /// Meaning of a publisher that joins in the poll that finds the end of the last one.
+    pub joins_at_end: JoinsAtEnd,
+}
+
+/// Meaning of a publisher that joins in the poll of a [`Failover`](super::Failover) that finds the
+/// end of the last one.
+///
+/// It may have sent beside that one, and lag, or have started after it: the numbers are alike, and
+/// the clocks of two hosts do not tell. An incarnation in the events would not, either: copies are
+/// programs of their own, and have different ones. Numbers within the messages that a restarted
+/// publisher goes on with need no such decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JoinsAtEnd {
+    /// A copy of the same stream: messages up to the last number are dropped, so that none comes
+    /// twice. A publisher that has restarted with numbers from 0 loses its first messages.
+    #[default]
+    Copy,
+    /// A stream of its own, after `Left` and a `Joined`: none of its messages is dropped. A copy
+    /// that lags brings its messages once more.
+    NewStream,
 }
 
 impl Default for FailoverSettings {
     fn default() -> Self {
         let patience = Duration::from_secs(1);
-        Self { patience, held_messages: 4_096, held_bytes: 4 << 20 }
+        Self { patience, held_messages: 4_096, held_bytes: 4 << 20, joins_at_end: JoinsAtEnd::Copy }
     }
 }
 
@@ -128,6 +148,11 @@ impl Merge {
     /// Number of live sources.
     pub(super) const fn sources(&self) -> usize {
         self.sources.len()
+    }
+
+    /// Whether a source that joins where the last one has left begins a stream of its own.
+    pub(super) fn begins_anew(&self) -> bool {
+        self.settings.joins_at_end == JoinsAtEnd::NewStream
     }
 
     /// A source is there.
@@ -356,7 +381,12 @@ mod tests {
     #[test]
     fn a_silent_source_is_waited_for_in_time_and_room() {
         let patience = Duration::from_millis(10);
-        let settings = FailoverSettings { patience, held_messages: 3, held_bytes: 25 };
+        let settings = FailoverSettings {
+            patience,
+            held_messages: 3,
+            held_bytes: 25,
+            ..FailoverSettings::default()
+        };
         let mut merged = Merged::of(&[A, B], settings);
         [0, 2].into_iter().for_each(|number| merged.hear(A, number));
         assert_eq!(merged.merge.patience_left(merged.now), Some(patience));

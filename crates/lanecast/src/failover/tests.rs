@@ -116,11 +116,20 @@ fn happening(event: &Event<'_>) -> Happening {
 /// The merged stream of `events`, whose messages have their numbers plus `shifts` of the source,
 /// read with this limit.
 fn merged(events: &[(usize, Happening)], shifts: [u64; 2], limit: usize) -> Vec<Happening> {
+    let patience = Duration::from_secs(3_600);
+    merged_with(FailoverSettings { patience, ..Default::default() }, events, shifts, limit)
+}
+
+/// The same with other settings.
+fn merged_with(
+    settings: FailoverSettings,
+    events: &[(usize, Happening)],
+    shifts: [u64; 2],
+    limit: usize,
+) -> Vec<Happening> {
     let number = |message: &Message<'_>| {
         message.number() + shifts[if message.stream().session == SessionId(1) { 0 } else { 1 }]
     };
-    let settings =
-        FailoverSettings { patience: Duration::from_secs(3_600), ..FailoverSettings::default() };
     let mut feed = Failover::new(listed(events.iter().copied()), settings, number);
     let mut read = Vec::new();
     for _ in 0..2 * events.len() {
@@ -173,6 +182,34 @@ fn a_source_that_a_poll_comes_to_after_the_others_end_brings_nothing_twice() {
         let read = merged(&events, [0; 2], limit);
         assert_eq!(read, [Joined, Sent(0), Sent(1), Sent(2), CLOSED], "limit {limit}");
     }
+}
+
+#[test]
+fn a_publisher_that_restarts_beside_another_begins_a_stream_where_the_settings_say_so() {
+    // The restarted one and another publisher, found by the poll that finds the end.
+    let events = [
+        (0, Joined),
+        (0, Sent(0)),
+        (0, Sent(1)),
+        // Held until the last source has left.
+        (0, Sent(3)),
+        (0, CLOSED),
+        (0, Joined),
+        (1, Joined),
+        (0, Sent(0)),
+        (1, Sent(0)),
+        (1, Sent(1)),
+        (0, CLOSED),
+        (1, CLOSED),
+    ];
+    let first = [Joined, Sent(0), Sent(1), Lost(2, 1), Sent(3), CLOSED];
+    let read = [&first[..], &[Joined, Sent(0), Sent(1), CLOSED][..]].concat();
+    let settings =
+        FailoverSettings { joins_at_end: JoinsAtEnd::NewStream, ..FailoverSettings::default() };
+    for limit in [1, 2, 3, 100] {
+        assert_eq!(merged_with(settings, &events, [0; 2], limit), read, "limit {limit}");
+    }
+    assert_eq!(merged(&events, [0; 2], 100), first, "as copies");
 }
 
 #[test]
@@ -289,7 +326,12 @@ fn a_poll_holds_no_more_than_the_settings_allow() {
     for (held_messages, held_bytes) in [(3, 1_000), (1_000, 30)] {
         let source = listed(all.clone());
         let brought = Arc::clone(&source.messages);
-        let settings = FailoverSettings { patience, held_messages, held_bytes };
+        let settings = FailoverSettings {
+            patience,
+            held_messages,
+            held_bytes,
+            ..FailoverSettings::default()
+        };
         let mut feed = Failover::new(source, settings, |message| message.number());
         let (mut read, mut messages) = (Vec::new(), 0);
         feed.poll(10_000, |event| {

@@ -200,7 +200,12 @@ fn merge(sources: [Vec<(Nanos, Logged)>; 2]) -> (FailoverCounters, usize) {
     let replay = Replay { streams: [stream(1), stream(2)], events };
     // By the clock nothing is given up: simulated time is another one.
     let patience = Duration::from_secs(24 * 3_600);
-    let settings = FailoverSettings { patience, held_messages: 1 << 20, held_bytes: 1 << 30 };
+    let settings = FailoverSettings {
+        patience,
+        held_messages: 1 << 20,
+        held_bytes: 1 << 30,
+        ..FailoverSettings::default()
+    };
     let mut feed = Failover::new(replay, settings, |message| message.number());
     let (mut next, mut ends, mut joins) = (start, Vec::new(), 0);
     for _ in 0..2 * count {
