@@ -2,10 +2,10 @@
 
 use crate::content::given;
 use crate::output::warn;
-use anyhow::{Context as _, Error};
+use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lanecast::shm::Visibility;
-use lanecast::{Builder, ConfigError, Context, Transports};
+use lanecast::{Builder, Context, Transports};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -146,26 +146,6 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     let (key, value) =
         text.split_once('=').ok_or("write a setting, '=' and a value, as in net.hops=2")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
-}
-
-/// Whether the error is about a setting that an option of the command line has given: its place is
-/// the option then.
-pub(crate) fn is_of_command_line(error: &Error) -> bool {
-    error.chain().any(|cause| {
-        let error = match cause.downcast_ref::<lanecast::Error>() {
-            Some(lanecast::Error::Config(error)) => Some(error),
-            _ => cause.downcast_ref::<ConfigError>(),
-        };
-        let place = match error {
-            Some(
-                ConfigError::Unknown { place, .. }
-                | ConfigError::Value { place, .. }
-                | ConfigError::Unfit { place, .. },
-            ) => place,
-            _ => return false,
-        };
-        place.split(", ").any(|place| place.starts_with("--"))
-    })
 }
 
 /// Opens the context, and says if its datagrams go another way than they should.

@@ -7,7 +7,7 @@ mod excerpt;
 mod explain;
 mod test;
 
-pub(crate) use arguments::parse;
+pub(crate) use arguments::{filter_text, parse};
 pub(crate) use evaluator::Evaluator;
 
 use std::process::ExitCode;

@@ -42,6 +42,7 @@ mod tap;
 mod temp_domain;
 #[cfg(feature = "top")]
 mod top;
+mod usage;
 mod utc;
 mod watch;
 
@@ -170,7 +171,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         output::warn(&output::words(&error));
-        ExitCode::from(if context::is_of_command_line(&error) { 2 } else { 1 })
+        ExitCode::from(if usage::is_of_command_line(&error) { 2 } else { 1 })
     })
 }
 

@@ -7,7 +7,8 @@ use crate::descriptors;
 use crate::output::{print_error, print_line};
 use crate::stop;
 use crate::table::counted;
-use anyhow::{Context, ensure};
+use crate::usage::refuse;
+use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Agent;
 use lanecast_net::{DaemonSettings, RESOLVER_PORT, ResolverDaemon};
@@ -63,12 +64,15 @@ pub(crate) struct ResolveArgs {
 impl ResolveArgs {
     fn settings(&self) -> anyhow::Result<DaemonSettings> {
         let at = self.listen;
-        ensure!(
-            self.allow_remote || at.ip().is_loopback(),
-            "{at} is reached from other hosts, and any that reaches it may register and ask: add \
-             --allow-remote if all of them are trusted"
-        );
-        ensure!(!at.ip().is_multicast(), "{at} is a multicast address: take one of this host");
+        if !self.allow_remote && !at.ip().is_loopback() {
+            refuse!(
+                "--listen: {at} is reached from other hosts, and any that reaches it may register \
+                 and ask: add --allow-remote if all of them are trusted"
+            );
+        }
+        if at.ip().is_multicast() {
+            refuse!("--listen: {at} is a multicast address: take one of this host");
+        }
         Ok(DaemonSettings {
             clients_max: self.clients_max as usize,
             client_topics_max: self.client_topics_max as usize,

@@ -4,6 +4,7 @@ use crate::descriptors;
 use crate::output::{print_error, print_line};
 use crate::stop;
 use crate::table::{counted, grouped};
+use crate::usage::{refuse, wrong_argument};
 use anyhow::{Context, anyhow, bail};
 use lanecast::parse_duration;
 use lanecast_base::Size;
@@ -128,8 +129,8 @@ impl ServeArgs {
         settings.topics.extend(self.keep.iter().cloned());
         match &mut settings.storage {
             Some(storage) => storage.forget.extend(self.forget.iter().cloned()),
-            None => anyhow::ensure!(
-                self.forget.is_empty(),
+            None if self.forget.is_empty() => {}
+            None => refuse!(
                 "--forget drops topics from disk: the settings do not say where that is: give \
                  them as --config FILE, with [storage]"
             ),
@@ -138,7 +139,11 @@ impl ServeArgs {
         settings.check().map_err(|error| {
             let all: Vec<_> = settings.settings_of(&error).iter().filter_map(place).collect();
             let sign = if all.is_empty() { "" } else { ": " };
-            anyhow!("{}{sign}{error}", all.join(", "))
+            let words = format!("{}{sign}{error}", all.join(", "));
+            if all.iter().any(|place| place.starts_with("--")) {
+                return wrong_argument(words);
+            }
+            anyhow!(words)
         })?;
         Ok((settings, places))
     }
@@ -147,10 +152,10 @@ impl ServeArgs {
     fn check_kept(&self, places: &SettingPlaces) -> anyhow::Result<()> {
         for TopicDefinition { name, format, .. } in &self.keep {
             if let Some(place) = places.topic(name, format.message_type()) {
-                bail!("{place}, --keep: the topic {name} is there twice: leave one out");
+                refuse!("{place}, --keep: the topic {name} is there twice: leave one out");
             }
             if let Some(place) = places.view(name) {
-                bail!("{place}, --keep: there is a view {name} already: rename one");
+                refuse!("{place}, --keep: there is a view {name} already: rename one");
             }
         }
         Ok(())

@@ -164,7 +164,8 @@ impl Context {
     /// Opens the store `name` with its data in `directory`, which only one process may use.
     ///
     /// # Errors
-    /// [`Error::Persistence`] if the name or the directory cannot be used; others see [`Error`].
+    /// [`Error::Name`] if the name cannot be used, [`Error::Persistence`] if the directory cannot;
+    /// others see [`Error`].
     pub fn store(&self, name: &str, directory: &Path) -> Result<StoreServer, Error> {
         self.store_with(name, directory, StoreOptions::default())
     }
@@ -187,7 +188,7 @@ impl Context {
     /// permitted.
     ///
     /// # Errors
-    /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
+    /// [`Error::Name`] if a name cannot be used; others see [`Error`].
     pub fn store_administrator(&self, stores: &[&str]) -> Result<StoreAdministrator, Error> {
         persistent_topic::open_administrator(&self.in_order, stores)
     }

@@ -23,7 +23,10 @@ pub enum Error {
     /// A pattern of topics cannot be used.
     #[error("{0}")]
     Pattern(String),
-    /// A group cannot be joined with this name or these settings.
+    /// A group, a member, a store, or a topic whose messages are kept, cannot have this name.
+    #[error("{0}")]
+    Name(String),
+    /// A group cannot be joined with these settings.
     #[error("{0}")]
     Group(String),
     /// A store, or a topic whose messages are kept, cannot be opened.

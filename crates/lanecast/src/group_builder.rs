@@ -106,8 +106,8 @@ impl<'a> GroupBuilder<'a> {
     /// [`Event::View`](crate::group::Event::View) tells that this member is in it.
     ///
     /// # Errors
-    /// [`Error::Group`] if a name, the settings or the file of keys cannot be used; others see
-    /// [`Error`].
+    /// [`Error::Name`] if a name cannot be used, [`Error::Group`] if the settings or the file of
+    /// keys cannot; others see [`Error`].
     pub fn join(mut self) -> Result<Group, Error> {
         let transports = self.transports.for_groups(&self.options.settings)?;
         if self.options.keys.is_none() {
@@ -123,6 +123,7 @@ impl<'a> GroupBuilder<'a> {
 fn refused(error: JoinError<Error>) -> Error {
     match error {
         JoinError::Transport(error) => error,
+        JoinError::Name(error) => Error::Name(error.to_string()),
         other => {
             let cause = other.source().map(|cause| format!(": {cause}"));
             Error::Group(format!("{other}{}", cause.unwrap_or_default()))

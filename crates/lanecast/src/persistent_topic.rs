@@ -115,7 +115,7 @@ impl<'a> PersistentTopic<'a> {
     /// Opens the publisher.
     ///
     /// # Errors
-    /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
+    /// [`Error::Name`] if a name cannot be used; others see [`Error`].
     pub fn publisher(self) -> Result<PersistentPublisher, Error> {
         let configured = &self.settings;
         let mut options = PersistentOptions::new(store_groups(configured)?);
@@ -248,7 +248,7 @@ impl<'a> DurableTopic<'a> {
     /// Opens the subscriber.
     ///
     /// # Errors
-    /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
+    /// [`Error::Name`] if a name cannot be used; others see [`Error`].
     pub fn subscriber(self) -> Result<DurableSubscriber, Error> {
         let (cache_bytes, retry) = (self.settings.cache_bytes, self.settings.retry_ns());
         let mut options = DurableOptions::new(store_groups(&self.settings)?);
@@ -263,7 +263,8 @@ impl<'a> DurableTopic<'a> {
 }
 
 fn store_groups(settings: &PersistenceSettings) -> Result<StoreGroups, Error> {
-    StoreGroups::new(settings.stores.clone(), settings.groups).map_err(refused)
+    let stores = StoreGroups::new(settings.stores.clone(), settings.groups);
+    stores.map_err(|error| Error::Name(error.to_string()))
 }
 
 /// Opens a store with its data in `directory`.
@@ -277,6 +278,7 @@ pub(crate) fn open_store(
     let opened = StoreServer::open(transports.clone(), name, directory, options);
     opened.map_err(|error| match error {
         StoreError::Transport(error) => error,
+        StoreError::Name(error) => Error::Name(error.to_string()),
         other => refused(other),
     })
 }
@@ -292,6 +294,7 @@ pub(crate) fn open_administrator(
 fn not_opened(error: OpenError<Error>) -> Error {
     match error {
         OpenError::Transport(error) => error,
+        OpenError::Name(error) => Error::Name(error.to_string()),
         other => refused(other),
     }
 }

@@ -1,8 +1,11 @@
 //! The server's address and the user, and the connection made from them.
 
 use super::kind::KindArgs;
+use crate::filter::filter_text;
 use crate::output::warn;
-use anyhow::{Context as _, anyhow, bail};
+use crate::usage::refuse;
+use anyhow::{Context as _, anyhow};
+use clap::builder::NonEmptyStringValueParser;
 use lanecast::Context;
 use lanecast_client::{Client, ClientError, Identity, ServerAddress, Settings, Tls};
 use std::fs::File;
@@ -33,6 +36,7 @@ const VARIABLE: &str = "LANECAST_SERVER";
 pub(super) struct RecordsArgs {
     /// The topic
     #[arg(value_name = "TOPIC", required_unless_present = "old_topic")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     topic: Option<String>,
 
     /// The topic, as the previous version took it
@@ -41,7 +45,7 @@ pub(super) struct RecordsArgs {
     old_topic: Option<String>,
 
     /// Only records that match, such as "/symbol = 'IBM' and /qty >= 5000"
-    #[arg(short, long, value_name = "FILTER")]
+    #[arg(short, long, value_name = "FILTER", value_parser = filter_text)]
     pub(super) filter: Option<String>,
 
     #[command(flatten)]
@@ -176,7 +180,7 @@ impl ServerArgs {
         let mut settings = Settings::once(&server.to_string(), identity);
         settings.tls = self.tls()?;
         if server.is_encrypted() && settings.tls.is_none() {
-            bail!("{} is encrypted: name its certificate authority with --ca FILE", server);
+            refuse!("{} is encrypted: name its certificate authority with --ca FILE", server);
         }
         Ok(settings)
     }

@@ -2,7 +2,8 @@
 
 use crate::content::KindArgs;
 use crate::printable::printable;
-use lanecast_filter::Filter;
+use crate::usage::wrong_argument;
+use lanecast_filter::{Filter, FilterError};
 
 /// The filter, and the type of the messages.
 #[derive(Debug, clap::Args)]
@@ -28,9 +29,20 @@ impl FilterArgs {
 
 /// Parses a filter; an error points at the place in its text.
 pub(crate) fn parse(filter: &str) -> anyhow::Result<Filter> {
-    Filter::parse(filter).map_err(|error| {
-        let shown = error.show(filter);
-        let lines: Vec<String> = shown.lines().map(printable).collect();
-        anyhow::anyhow!("bad filter\n{}", lines.join("\n"))
-    })
+    Filter::parse(filter).map_err(|error| wrong_argument(words(filter, &error)))
+}
+
+/// The text of an option that is a filter: parsed at once, since a server that has to be reached
+/// first, and other programs, say later what is wrong. Without text there is no filter.
+pub(crate) fn filter_text(text: &str) -> Result<String, String> {
+    match Filter::parse(text) {
+        Err(error) if !text.is_empty() => Err(words(text, &error)),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn words(filter: &str, error: &FilterError) -> String {
+    let shown = error.show(filter);
+    let lines: Vec<String> = shown.lines().map(printable).collect();
+    format!("bad filter\n{}", lines.join("\n"))
 }

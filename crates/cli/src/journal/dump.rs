@@ -5,6 +5,7 @@ use crate::output::{ReaderCheck, standard_output};
 use crate::printable::{printable, printable_json};
 use crate::stop;
 use crate::table::utc;
+use crate::usage::refuse;
 use lanecast_journal::{Reader, Record, Replay, ReplayEnd, ReplayPace, ReplayStep, Start};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -66,6 +67,7 @@ pub(crate) struct DumpArgs {
 }
 
 pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
+    let pace = arguments.pace()?;
     let stop = stop::flag()?;
     let start = match (arguments.from, arguments.since_ns) {
         (Some(sequence), _) => Start::Sequence(sequence),
@@ -73,7 +75,7 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
         (None, None) => Start::Oldest,
     };
     let cursor = Reader::open(arguments.journal.directory())?.cursor(start)?;
-    let mut replay = Replay::new(cursor, arguments.end(), arguments.pace()?);
+    let mut replay = Replay::new(cursor, arguments.end(), pace);
     let (mut output, mut reader) = (BufWriter::new(standard_output()), ReaderCheck::new());
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !stop() {
@@ -117,10 +119,9 @@ impl DumpArgs {
             (None, Some(factor)) => (factor, ReplayPace::Speed(factor)),
             (None, None) => return Ok(ReplayPace::Full),
         };
-        anyhow::ensure!(
-            number > 0.0 && number.is_finite(),
-            "{number} is no pace: give --rate or --speed a number above 0"
-        );
+        if !(number > 0.0 && number.is_finite()) {
+            refuse!("{number} is no pace: give --rate or --speed a number above 0");
+        }
         Ok(pace)
     }
 }

@@ -4,7 +4,7 @@ use super::arguments::PerMille;
 use super::persistence::{PersistenceArgs, PersistenceRequest};
 use super::transport_name::TransportName;
 use crate::delivery::DeliveryArgs;
-use anyhow::bail;
+use crate::usage::refuse;
 use lanecast_base::{Size, WaitStrategy};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl ContextArgs {
     /// `instead` says who runs both sides.
     pub(super) fn check_outward(&self, instead: &str) -> anyhow::Result<()> {
         if self.stays_inside() {
-            bail!(
+            refuse!(
                 "transport '{}' is for one process: {instead} runs both sides, or use \
                  --transport shm",
                 self.transport.name()
@@ -103,7 +103,7 @@ impl ContextArgs {
         self.persistence = arguments.request(id)?;
         if self.persistence.is_some() {
             if self.stays_inside() {
-                bail!("-p: no store is in this process: use --transport shm, rm, ru or tcp");
+                refuse!("-p: no store is in this process: use --transport shm, rm, ru or tcp");
             }
             self.application = Some(arguments.application());
         }

@@ -8,6 +8,7 @@ use super::progress::Progress;
 use crate::child::{ChildProcess, Deadline};
 use crate::output::{INCOMPLETE, print, print_line, warn};
 use crate::table::{rate, render};
+use crate::usage::refuse;
 use anyhow::bail;
 use cpu::cpu_of;
 use lanecast_measure::fanout::{self, Bursts, FanoutResult, Load, Wanted};
@@ -143,7 +144,7 @@ impl FanoutArgs {
         let ([through, ..], [wanted, ..], [publishers, ..]) =
             (&self.through[..], &self.wanted[..], &self.publishers[..])
         else {
-            bail!("--own-session measures one case");
+            refuse!("--own-session measures one case");
         };
         let load = Load { wanted: *wanted, subscribers: self.subscribers.into() };
         let (publishers, count) = (usize::from(*publishers), usize::from(self.bursts));

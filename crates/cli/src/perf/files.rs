@@ -1,7 +1,8 @@
 //! Files that results are written to, besides what is printed.
 
 use crate::report::Form;
-use anyhow::{Context, bail};
+use crate::usage::refuse;
+use anyhow::Context;
 use lanecast_os::rewrite_file;
 use lanecast_report::{Report, Since, Source};
 use std::fs::{File, Metadata, OpenOptions};
@@ -144,12 +145,12 @@ fn form(path: &Path, times: Times) -> anyhow::Result<FileForm> {
         return Ok(FileForm::Lines);
     }
     let Some(form) = Form::of(path) else {
-        bail!("{name}: its name must end in .jsonl, .html, .txt, .hgrm or .hlog");
+        refuse!("{name}: its name must end in .jsonl, .html, .txt, .hgrm or .hlog");
     };
     match (form, times) {
-        (Form::Percentiles | Form::IntervalLog, Times::None(why)) => bail!("{name}: {why}"),
+        (Form::Percentiles | Form::IntervalLog, Times::None(why)) => refuse!("{name}: {why}"),
         (Form::Percentiles, Times::Several) => {
-            bail!(
+            refuse!(
                 "{name}: a .hgrm has room for one distribution, here there are several: use .hlog"
             )
         }

@@ -1,6 +1,6 @@
 //! Options of messages that stores keep (`-p`).
 
-use anyhow::bail;
+use crate::usage::refuse;
 use lanecast_measure::parse_number;
 use lanecast_measure::persistent::PersistMode;
 use std::str::FromStr;
@@ -69,7 +69,7 @@ impl PersistenceArgs {
         let Some(mode) = self.persistence.0 else {
             let given = [(&self.stores, "--stores"), (&self.topic_stores, "--topic-stores")];
             if let Some((_, option)) = given.iter().find(|(names, _)| !names.is_empty()) {
-                bail!("{option} is for -p s or -p r: streaming messages are not kept");
+                refuse!("{option} is for -p s or -p r: streaming messages are not kept");
             }
             return Ok(None);
         };
@@ -125,7 +125,7 @@ impl PersistenceRequest {
         match request.filter(|it| it.mode == PersistMode::Receiver) {
             _ if !is_asked => {}
             Some(request) => request.is_non_blocking = true,
-            None => bail!(
+            None => refuse!(
                 "--non-blocking is for -p r: streaming and source-paced publishers do not wait for \
                  what subscribers have consumed"
             ),

@@ -8,7 +8,7 @@ use super::pong;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, TransportWork, with_transport};
 use crate::output::{INCOMPLETE, print, print_error, print_line, printed};
-use anyhow::bail;
+use crate::usage::refuse;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{
     DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE, Hooks, Notice, PingError, PingResult,
@@ -116,13 +116,15 @@ impl PingArgs {
     fn places(&self) -> anyhow::Result<Places> {
         let place = |asked| Pinning::on_this_host(Some(asked), 0);
         if self.one_thread && self.both.receive_thread == ReceiveThread::Own {
-            bail!("-R x asks for a receiving thread, --one-thread for none: leave out one of them");
+            refuse!(
+                "-R x asks for a receiving thread, --one-thread for none: leave out one of them"
+            );
         }
         if self.one_thread && self.receive_cpu != ANY_CPU && self.send_cpu == ANY_CPU {
-            bail!("with --one-thread, the one thread's CPU is that of -A");
+            refuse!("with --one-thread, the one thread's CPU is that of -A");
         }
         if self.pong_cpu.is_some() && !self.both.context.stays_inside() {
-            bail!("--pong-cpu is for --transport thread: another process runs perf pong -a");
+            refuse!("--pong-cpu is for --transport thread: another process runs perf pong -a");
         }
         Ok(Places {
             sender: place(self.send_cpu)?,

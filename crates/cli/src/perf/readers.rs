@@ -4,6 +4,7 @@ use super::arguments::parse_cpu;
 use super::context::ContextArgs;
 use super::transports::Opened;
 use crate::output::INCOMPLETE;
+use crate::usage::refuse;
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::publisher::PublisherError;
@@ -33,7 +34,9 @@ impl ReadersArgs {
     pub(super) fn places(&self, context: &ContextArgs) -> anyhow::Result<Vec<Pinning>> {
         if !context.stays_inside() {
             if !self.subscriber_cpus.is_empty() {
-                bail!("--subscriber-cpus is for --transport thread: other processes run perf sub");
+                refuse!(
+                    "--subscriber-cpus is for --transport thread: other processes run perf sub"
+                );
             }
             return Ok(Vec::new());
         }

@@ -5,7 +5,7 @@ use super::files::FilesArgs;
 use super::persistence::PersistenceArgs;
 use super::priority::PriorityArgs;
 use crate::output::{print, print_error};
-use anyhow::bail;
+use crate::usage::refuse;
 use lanecast_base::{WaitStrategy, format_duration, parse_duration};
 use lanecast_measure::ping::{Notice, Topics};
 use lanecast_measure::report;
@@ -135,7 +135,7 @@ impl RoundTripArgs {
         let mut context = self.context.clone();
         if self.spin_method == SpinMethod::Busy {
             if let Some(wait) = context.wait.filter(|wait| *wait != WaitStrategy::BusySpin) {
-                bail!("-s f waits busily, --wait {wait} does not: leave out one of them");
+                refuse!("-s f waits busily, --wait {wait} does not: leave out one of them");
             }
             context.wait = Some(WaitStrategy::BusySpin);
         }

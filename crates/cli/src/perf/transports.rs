@@ -14,7 +14,7 @@ use super::context::ContextArgs;
 use super::transport_name::TransportName;
 use crate::context::{DomainArgs, warn_of_fallback};
 use crate::output::warn;
-use anyhow::bail;
+use crate::usage::refuse;
 use endpoint_pair::EndpointPair;
 use lanecast::Config;
 use lanecast::shm::Domain;
@@ -88,10 +88,12 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
 
 fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domain>>> {
     if arguments.loses() {
-        bail!("-L: nothing can be lost in memory: leave it out, or use --transport rm or ru");
+        refuse!("-L: nothing can be lost in memory: leave it out, or use --transport rm or ru");
     }
     if let Some(option) = arguments.delivery.first_given() {
-        bail!("{option}: in memory nothing is missing: leave it out, or use --transport rm or ru");
+        refuse!(
+            "{option}: in memory nothing is missing: leave it out, or use --transport rm or ru"
+        );
     }
     let Config { shm: settings, persistence, .. } = config(arguments)?;
     Ok(Opened {
@@ -117,14 +119,18 @@ fn open_net(
     kind: net::TransportKind,
 ) -> anyhow::Result<Opened<net::NetTransport>> {
     if arguments.loses() && kind == net::TransportKind::Tcp {
-        bail!("-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru");
+        refuse!(
+            "-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru"
+        );
     }
     let given = arguments.delivery.first_given();
     if let Some(option) = given.filter(|_| kind == net::TransportKind::Tcp) {
-        bail!("{option}: the kernel repairs a stream, in order: use --transport rm or ru");
+        refuse!("{option}: the kernel repairs a stream, in order: use --transport rm or ru");
     }
     if let Some(option) = given.filter(|_| arguments.persistence.is_some()) {
-        bail!("{option}: messages that stores keep come whole and in order: leave -p or this out");
+        refuse!(
+            "{option}: messages that stores keep come whole and in order: leave -p or this out"
+        );
     }
     let Config { shm, net: mut settings, persistence, .. } = config(arguments)?;
     settings.delivery = match arguments.persistence {

@@ -2,6 +2,7 @@
 
 use super::persistent_args::PersistentArgs;
 use super::shared_args::SharedArgs;
+use clap::builder::NonEmptyStringValueParser;
 use lanecast::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use std::time::Duration;
 pub(crate) struct PubArgs {
     /// The topic
     #[arg(value_name = "TOPIC", required_unless_present = "old_topic")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     topic: Option<String>,
 
     /// Messages; without any, those of the input

@@ -4,6 +4,8 @@ use super::durable_args::DurableArgs;
 use super::shared_args::SharedArgs;
 use crate::content::{FormArgs, StreamArgs};
 use crate::delivery::DeliveryArgs;
+use crate::filter::filter_text;
+use clap::builder::NonEmptyStringValueParser;
 use lanecast::parse_duration;
 use std::time::Duration;
 
@@ -37,11 +39,11 @@ use std::time::Duration;
 pub(crate) struct SubArgs {
     /// The topics
     #[arg(value_name = "TOPIC", required_unless_present = "old_topic")]
-    #[arg(conflicts_with = "old_topic")]
+    #[arg(conflicts_with = "old_topic", value_parser = NonEmptyStringValueParser::new())]
     topics: Vec<String>,
 
     /// Only messages that match, such as "/symbol = 'IBM' and /qty >= 5000"
-    #[arg(short, long, value_name = "FILTER")]
+    #[arg(short, long, value_name = "FILTER", value_parser = filter_text)]
     pub(super) filter: Option<String>,
 
     // After the options without a heading: those that follow a heading stand under it.

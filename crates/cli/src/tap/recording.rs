@@ -1,7 +1,8 @@
 //! A capture file that is written: pcap with times in nanoseconds.
 
 use super::packet::Link;
-use anyhow::{Context, bail};
+use crate::usage::refuse;
+use anyhow::Context;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +31,7 @@ impl Recording {
         if let Some(Ok(input)) = input.map(std::fs::metadata)
             && place(input) == place(file.metadata()?)
         {
-            bail!("{} is what is read: name another file to write", path.display());
+            refuse!("{} is what is read: name another file to write", path.display());
         }
         Ok(Self { file: BufWriter::new(file), link: None })
     }

@@ -2,6 +2,7 @@
 
 use super::packet::Link;
 use crate::output::{ReaderCheck, print_error, warn};
+use crate::usage::refuse;
 use anyhow::{Context, bail};
 use lanecast_os::interface::interfaces;
 use lanecast_os::packet_socket::{PacketSocket, ROOM_BYTES};
@@ -273,7 +274,7 @@ fn index_of(name: &str) -> anyhow::Result<u32> {
     let all = interfaces()?;
     let Some(found) = all.iter().find(|interface| interface.name == name) else {
         let names: Vec<_> = all.iter().map(|interface| interface.name.as_str()).collect();
-        bail!("there is no interface {name:?} here; there are {}", names.join(", "));
+        refuse!("--interface: there is no interface {name:?} here; there are {}", names.join(", "));
     };
     Ok(found.index)
 }

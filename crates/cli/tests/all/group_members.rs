@@ -185,7 +185,7 @@ fn a_killed_member_is_told_of() {
 fn names_that_cannot_be_are_refused() {
     let stage = Stage::new();
     stage.refuses(
-        1,
+        2,
         "group join",
         &[
             ("a?b", "cannot contain '?'"),

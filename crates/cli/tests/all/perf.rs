@@ -103,7 +103,7 @@ fn the_throughput_tools_letters_are_refused_where_they_mean_nothing() {
             let refused = stage.run(&format!("perf {tool} -L 1 --transport {transport}"));
             // A subscriber inside one process is refused before that.
             let part = if (tool, transport) == ("sub", "thread") { "one process" } else { part };
-            assert!(refused.refused(1).contains(part), "{}", refused.err);
+            assert!(refused.refused(2).contains(part), "{}", refused.err);
         }
     }
     let group = "<option name='transport_lbtrm_multicast_address' default-value='x'/>";
@@ -184,8 +184,8 @@ fn bursts_are_measured_from_their_time_and_counted_in_buckets() {
 fn a_burst_needs_a_rate() {
     let stage = Stage::new();
     let done = stage.run("perf pub -r 0 --burst 3 -n 10");
-    assert!(done.refused(1).contains("--burst 3 needs a rate"));
-    assert!(stage.run("perf pub --burst 0 -n 10").refused(1).contains("1 is even spacing"));
+    assert!(done.refused(2).contains("--burst 3 needs a rate"));
+    assert!(stage.run("perf pub --burst 0 -n 10").refused(2).contains("1 is even spacing"));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn an_interrupted_subscriber_prints_its_result() {
 fn a_message_without_room_for_its_timestamp_is_refused() {
     let stage = Stage::new();
     let done = stage.run("perf pub -f 1 -m 20 -n 10");
-    let words = done.refused(1);
+    let words = done.refused(2);
     assert!(words.contains("24") && words.contains("20"), "{words}");
 }
 

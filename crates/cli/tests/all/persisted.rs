@@ -96,7 +96,7 @@ fn a_store_that_is_missing_is_asked_for_in_words() {
     sub.until_err("Waiting for 2 store registrations.");
     drop(sub);
     stage.refuses(
-        1,
+        2,
         "perf",
         &[
             ("pub --stores a", "--stores is for -p"),

@@ -87,7 +87,7 @@ fn it_listens_to_this_host_alone_unless_told_otherwise() {
     let stage = Stage::new();
     for address in ["0.0.0.0", "[::]:7331", "192.0.2.1:7331"] {
         let done = stage.run(&format!("resolve --listen {address}"));
-        assert!(done.refused(1).contains("--allow-remote"), "{}", done.err);
+        assert!(done.refused(2).contains("--allow-remote"), "{}", done.err);
     }
     let done = stage.run("resolve --listen 192.0.2.1:7331 --allow-remote");
     assert!(done.refused(1).contains("address of this host"), "{}", done.err);

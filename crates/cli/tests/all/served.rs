@@ -76,6 +76,15 @@ fn stored_records_are_queried_and_deleted() {
     assert_eq!(stage.run(&format!("query {way}")).good().lines().count(), 1);
     let none = stage.run(&format!("query other --server {at}"));
     assert!(none.err.contains("other keeps no records"), "{}", none.err);
+    for option in ["--sow", "--delta", "--oof"] {
+        let none = stage.run(&format!("sub other {option} --count 0 --server {at}"));
+        let words = format!("{option} is for topics with records: the server says: invalid topic:");
+        assert!(none.refused(1).contains(&words), "{}", none.err);
+        stage.run(&format!("sub {way} {option} --count 0")).good();
+        if option != "--sow" {
+            stage.run(&format!("sub ^oth {option} --count 0 --server {at}")).good();
+        }
+    }
     for bad in ["orders", "orders:morse:/id", "orders:json:id"] {
         stage.run(&format!("serve --keep {bad}")).refused(2);
     }
@@ -145,10 +154,10 @@ fn a_file_says_how_to_serve_and_options_come_before_it() {
     refuses(tls, &["bad.toml:1:2: cannot read none.pem"]);
     stage.write("bad.toml", topic);
     let told = stage.run("serve --config bad.toml --keep orders:json:/id");
-    assert!(told.refused(1).contains("bad.toml:2:8, --keep: the topic orders"), "{}", told.err);
+    assert!(told.refused(2).contains("bad.toml:2:8, --keep: the topic orders"), "{}", told.err);
     stage.write("bad.toml", remote);
     let told = stage.run("serve --config bad.toml --listen 0.0.0.0:0");
-    assert!(told.refused(1).contains("--listen, bad.toml:3:1: 0.0.0.0:0 is"), "{}", told.err);
+    assert!(told.refused(2).contains("--listen, bad.toml:3:1: 0.0.0.0:0 is"), "{}", told.err);
     assert!(stage.run("serve --config none.toml").err.contains("cannot read none.toml"));
 }
 
@@ -270,7 +279,7 @@ fn durable_topics_are_found_from_anywhere_and_dropped_by_name_alone() {
     done.good();
     assert!(done.err.contains("dropped orders from disk"), "{}", done.err);
     let told = stage.run("serve --listen 127.0.0.1:0 --forget orders");
-    assert!(told.refused(1).contains("[storage]"), "{}", told.err);
+    assert!(told.refused(2).contains("[storage]"), "{}", told.err);
 }
 
 #[test]

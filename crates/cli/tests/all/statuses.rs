@@ -137,22 +137,70 @@ fn errors_are_explained() {
     let stage = Stage::new();
     stage.write("long", "x".repeat(200_000));
     stage.write("cut", [9, 0, 0, 0, 1]);
-    let endless = "x".repeat(300);
     for (line, part) in [
         ("pub topic --from-file missing", "cannot open missing"),
         ("pub topic --from-file long", "longer than"),
         ("pub topic --binary --from-file cut", ""),
         ("sub topic -c missing.toml", "cannot read missing.toml"),
-        (&format!("sub {endless}"), "topic"),
-        ("perf sub --transport tcp --interface nowhere7", "net.interface"),
-        ("perf sub --transport thread", "lanecast perf pub runs both sides"),
-        ("perf smx-report --transport thread", "--transport shm"),
-        ("perf pub --subscriber-cpus 0", "--transport thread"),
         ("perf pub --transport thread --subscriber-cpus 4000", "4000"),
     ] {
         let done = stage.run(line);
         let words = done.refused(1);
         assert!(words.starts_with("lanecast: ") && words.contains(part), "{line}: {words}");
+    }
+}
+
+/// Wrong arguments that only the command itself finds: values that it cannot use, and options that
+/// do not fit.
+#[test]
+fn values_that_a_command_cannot_use_are_wrong_arguments() {
+    let stage = Stage::new();
+    let endless = "x".repeat(300);
+    stage.write("capture", "");
+    for (line, part) in [
+        (&*format!("sub {endless}"), "a topic's name has 1 to 252 bytes, this one has 300"),
+        (&*format!("pub {endless} 1"), "a topic's name has 1 to 252 bytes"),
+        (&*format!("pub {endless} 1 --transports ru --interface lo"), "has 1 to 255 bytes"),
+        (&*format!("pub {endless} 1 --persistent 7"), "topic \"xxx"),
+        (&*format!("record {endless}"), "a topic's name has 1 to 252 bytes"),
+        ("sub t -f /a=", "bad filter"),
+        ("sub t -f /a= --server 127.0.0.1:1", "bad filter"),
+        ("query t -f /a= --server 127.0.0.1:1", "bad filter"),
+        ("watch t -f /a= --server 127.0.0.1:1", "bad filter"),
+        ("delete t -f /a= --server 127.0.0.1:1", "bad filter"),
+        ("sub t --durable 5 --stores a,,b", "store name \"\""),
+        ("pub t 1 --persistent 5 --stores a.b", "store name \"a.b\""),
+        ("store a.b", "store name \"a.b\""),
+        ("store ls a.b", "store name \"a.b\""),
+        ("group join a*", "a group's name cannot contain '*'"),
+        ("group ls a*", "a group's name cannot contain '*'"),
+        ("sub t --transports ru --interface nowhere7", "no interface of this host is 'nowhere7'"),
+        ("sub t --transports ru --set net.interface=no7", "no interface of this host is 'no7'"),
+        ("perf sub --transport tcp --interface nowhere7", "net.interface"),
+        ("perf sub --transport thread", "lanecast perf pub runs both sides"),
+        ("perf smx-report --transport thread", "--transport shm"),
+        ("perf pub --subscriber-cpus 0", "--transport thread"),
+        ("serve --listen 203.0.113.1:5", "--listen: 203.0.113.1:5 is reached from other hosts"),
+        ("serve --forget orders", "--forget drops topics from disk"),
+        ("resolve --listen 203.0.113.1:5", "--listen: 203.0.113.1:5 is reached from other hosts"),
+        ("resolve --listen 224.0.0.1:5 --allow-remote", "is a multicast address"),
+        ("query t --server tcps://127.0.0.1:1", "name its certificate authority with --ca FILE"),
+        ("journal dump . --rate 0", "0 is no pace"),
+        ("tap -f capture -w capture", "is what is read"),
+    ] {
+        let done = stage.run(line);
+        let words = done.refused(2);
+        assert!(words.contains(part) && done.out.is_empty(), "{line}: {words}");
+    }
+    // What a file says is no argument.
+    stage.write("where.toml", "[net]\ninterface = \"nowhere7\"\n");
+    let done = stage.run("sub t --transports ru -c where.toml");
+    assert!(done.refused(1).contains("no interface of this host"), "{}", done.err);
+    for line in ["sub", "pub", "query", "watch"] {
+        let mut command = stage.lanecast(line);
+        command.args(["", "--server=127.0.0.1:1"]);
+        let done = crate::run::Run::start(command).finish();
+        assert!(done.refused(2).contains("TOPIC"), "{line}: {}", done.err);
     }
 }
 

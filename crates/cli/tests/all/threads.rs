@@ -86,7 +86,7 @@ fn impossible_options_are_refused_before_anything_starts() {
         ],
     );
     assert!(stage.run("perf rings --cpus 4000").refused(1).contains("CPU 4000 cannot be used"));
-    assert!(stage.run("perf pipes -o x.hgrm").refused(1).contains("x.hgrm"));
+    assert!(stage.run("perf pipes -o x.hgrm").refused(2).contains("x.hgrm"));
     let none = stage.run("perf pipes --on two --cpus 0");
     assert!(none.refused(2).contains("two --cpus"));
 }

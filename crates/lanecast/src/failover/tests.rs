@@ -326,12 +326,8 @@ fn a_poll_holds_no_more_than_the_settings_allow() {
     for (held_messages, held_bytes) in [(3, 1_000), (1_000, 30)] {
         let source = listed(all.clone());
         let brought = Arc::clone(&source.messages);
-        let settings = FailoverSettings {
-            patience,
-            held_messages,
-            held_bytes,
-            ..FailoverSettings::default()
-        };
+        let settings =
+            FailoverSettings { patience, held_messages, held_bytes, ..FailoverSettings::default() };
         let mut feed = Failover::new(source, settings, |message| message.number());
         let (mut read, mut messages) = (Vec::new(), 0);
         feed.poll(10_000, |event| {

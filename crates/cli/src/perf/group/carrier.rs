@@ -2,7 +2,7 @@
 
 use super::arguments::GroupArgs;
 use super::props;
-use anyhow::bail;
+use crate::usage::refuse;
 use lanecast::group::{Departure, Event, GroupSettings, Order, SendError};
 use lanecast::{Context, Group};
 use lanecast_measure::group::{
@@ -25,7 +25,7 @@ pub(super) fn context(arguments: &GroupArgs, config: &GroupConfig) -> anyhow::Re
         TransportKind::GroupRu => "ru",
         TransportKind::GroupTcp => "tcp",
         TransportKind::GroupShm | TransportKind::GroupThreads => "shm",
-        TransportKind::Udp | TransportKind::Tcp => bail!("{} is no group", config.transport),
+        TransportKind::Udp | TransportKind::Tcp => refuse!("{} is no group", config.transport),
     };
     let visibility = match config.transport {
         TransportKind::GroupThreads => "process",

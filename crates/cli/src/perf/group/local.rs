@@ -7,7 +7,8 @@ use crate::child::{ChildProcess, Deadline};
 use crate::output::warn;
 use crate::perf::namespaces::{self, INTERFACE, Network};
 use crate::temp_domain::TempDomain;
-use anyhow::{Context, bail};
+use crate::usage::refuse;
+use anyhow::Context;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::Head;
 use lanecast_measure::group::{GroupConfig, TransportKind};
@@ -45,12 +46,12 @@ pub(super) fn run(
     let members = arguments.local.local.unwrap_or(config.num_members);
     check_local(config, members)?;
     if arguments.file.is_some() || arguments.stay || arguments.sender || arguments.receiver {
-        bail!("-f, --stay, --sender and --receiver are for one member: leave out --local");
+        refuse!("-f, --stay, --sender and --receiver are for one member: leave out --local");
     }
     let hosts = &arguments.local.hosts;
     if config.transport == TransportKind::GroupThreads {
         if hosts.namespaces {
-            bail!("--namespaces: threads of one process have no networks of their own");
+            refuse!("--namespaces: threads of one process have no networks of their own");
         }
         return threads(arguments, config, head, stop);
     }
@@ -233,7 +234,7 @@ fn common(
 /// Refuses settings that contradict `--local`.
 fn check_local(config: &GroupConfig, members: usize) -> anyhow::Result<()> {
     if config.num_members != members {
-        bail!("--local {members} and num_members={} differ", config.num_members);
+        refuse!("--local {members} and num_members={} differ", config.num_members);
     }
     Ok(())
 }

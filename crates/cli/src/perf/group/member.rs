@@ -4,7 +4,8 @@ use super::arguments::GroupArgs;
 use super::carrier::{self, Carrier};
 use crate::output::{print_error, print_line, warn};
 use crate::table::{counted, grouped, rate};
-use anyhow::{Context, bail};
+use crate::usage::refuse;
+use anyhow::Context;
 use lanecast_measure::group::{
     GroupConfig, GroupReference, GroupResult, GroupTransport, IntervalSample, Member,
     MemberSettings, Progress, TcpTransport, TransportKind, UdpTransport,
@@ -63,7 +64,7 @@ pub(super) fn run(
             over(TcpTransport::open(&cluster(config)?)?, arguments, config, head, stop)
         }
         TransportKind::GroupThreads => {
-            bail!("group-threads is for the threads of one process: use --local COUNT")
+            refuse!("group-threads is for the threads of one process: use --local COUNT")
         }
         _ => {
             let context = carrier::context(arguments, config)?;

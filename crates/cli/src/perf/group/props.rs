@@ -1,6 +1,7 @@
 //! `-props`: the configuration of the transport, from a file or an address.
 
-use anyhow::{Context as _, bail};
+use crate::usage::refuse;
+use anyhow::Context as _;
 use lanecast::Builder;
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(super) fn apply(builder: Builder, props: &str) -> anyhow::Result<Builder> {
         }
         // One letter is a drive.
         Some((scheme, _)) if scheme.len() > 1 => {
-            bail!("props: {scheme}:// is not read: give a file, or a file:// or http:// address")
+            refuse!("props: {scheme}:// is not read: give a file, or a file:// or http:// address")
         }
         _ => Ok(builder.file(props)),
     }

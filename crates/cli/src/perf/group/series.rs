@@ -6,6 +6,7 @@ use crate::output::{INCOMPLETE, warn, words};
 use crate::perf::files::{Files, Times};
 use crate::perf::progress::Progress;
 use crate::perf::record::Record;
+use crate::usage::refuse;
 use anyhow::bail;
 use lanecast_measure::group::{GroupConfig, TransportKind};
 use lanecast_measure::{Head, Kind, parse_number};
@@ -116,7 +117,7 @@ pub(super) fn run(arguments: &SeriesArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
     let configs = cases.iter().map(|case| GroupConfig::read("the series", "", case, None));
     let configs: Vec<GroupConfig> = configs.collect::<Result<_, _>>()?;
     if arguments.transports.contains(&TransportKind::GroupThreads) {
-        bail!("group-threads is no process of its own: use perf group --local");
+        refuse!("group-threads is no process of its own: use perf group --local");
     }
     let total: Duration = configs.iter().map(expected).sum();
     let mut progress = Progress::new(total.saturating_mul(arguments.repetitions));

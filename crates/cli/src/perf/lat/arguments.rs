@@ -3,7 +3,7 @@
 use super::lat_run::{LatRun, Target, VethPath};
 use crate::perf::arguments::{Warmup, warmup};
 use crate::perf::transport_name::TransportName;
-use anyhow::bail;
+use crate::usage::refuse;
 use clap::ValueEnum;
 use lanecast_base::{Size, WaitStrategy, parse_duration};
 use lanecast_measure::persistent::PersistMode;
@@ -148,16 +148,16 @@ impl LatArgs {
 
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if self.rate == 0 || self.messages() == 0 {
-            bail!("-r 0 and -n 0 measure nothing: take 1 or more");
+            refuse!("-r 0 and -n 0 measure nothing: take 1 or more");
         }
         if self.warmup.loops > 0 && self.warmup.rate == 0 {
-            bail!("-w {},0 has no rate: write loops,rate such as 5,5", self.warmup.loops);
+            refuse!("-w {},0 has no rate: write loops,rate such as 5,5", self.warmup.loops);
         }
         if self.wants_bypass() && self.bypassing().next().is_none() {
-            bail!("--io xdp is for rm and ru: have one of them in --transports");
+            refuse!("--io xdp is for rm and ru: have one of them in --transports");
         }
         if self.keep_warm.is_some() && self.between_hosts().next().is_none() {
-            bail!("--keep-warm is for rm, ru and tcp: have one of them in --transports");
+            refuse!("--keep-warm is for rm, ru and tcp: have one of them in --transports");
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::perf::arguments::{Warmup, warmup};
 use crate::perf::files::Times;
 use crate::perf::persistence;
 use crate::perf::transport_name::TransportName;
-use anyhow::bail;
+use crate::usage::refuse;
 use lanecast::PersistenceSettings;
 use lanecast_base::{Size, WaitStrategy};
 use lanecast_measure::persistent::{PERSIST_SIZE, PersistMode};
@@ -178,34 +178,36 @@ impl PersistReportArgs {
         let config = domain.builder()?.um_application(application).config()?;
         let PersistenceSettings { flight_messages, flight_bytes, .. } = config.persistence;
         if self.size > flight_bytes {
-            bail!("-m {}: raise persistence.flight, which is {flight_bytes} bytes", self.size);
+            refuse!("-m {}: raise persistence.flight, which is {flight_bytes} bytes", self.size);
         }
         Ok(flight_messages.min(flight_bytes / self.size.max(1)).max(1))
     }
 
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if self.messages() == 0 || self.size == 0 {
-            bail!("-n 0 and -m 0 measure nothing: take 1 or more");
+            refuse!("-n 0 and -m 0 measure nothing: take 1 or more");
         }
         if self.warmup.loops > 0 && self.warmup.rate == 0 {
-            bail!("-w {},0 has no rate: write loops,rate such as 15,15", self.warmup.loops);
+            refuse!("-w {},0 has no rate: write loops,rate such as 15,15", self.warmup.loops);
         }
         if self.wants(PersistTests::Latency) {
             if is_flat_out(self.rate) {
-                bail!("-r {}: latency needs a rate; --only rates leaves it out", self.rate);
+                refuse!("-r {}: latency needs a rate; --only rates leaves it out", self.rate);
             }
             if self.size < STAMPED {
-                bail!(
+                refuse!(
                     "-m {} has no room for times: take -m {STAMPED} or more, or --only rates",
                     self.size
                 );
             }
         }
         if self.transport == TransportName::Thread {
-            bail!("--transport thread has no room for stores, which are other processes: use shm");
+            refuse!(
+                "--transport thread has no room for stores, which are other processes: use shm"
+            );
         }
         if let Some(data) = self.data.as_ref().filter(|data| !data.is_dir()) {
-            bail!("--data {}: no such directory", data.display());
+            refuse!("--data {}: no such directory", data.display());
         }
         Ok(())
     }
