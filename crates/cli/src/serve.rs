@@ -14,6 +14,7 @@ use lanecast_broker::{
     read_config_with_places,
 };
 use lanecast_filter::message_type::MessageType;
+use lanecast_sow::durable::SowStoreError;
 use std::io::{BufRead, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -256,6 +257,10 @@ fn with_place(
             topic(name)
         }
         OpenError::Catalog(CatalogError::View { name, .. }) => places.view(name),
+        OpenError::Catalog(CatalogError::Archive { error, .. }) => match &**error {
+            SowStoreError::Topic { name, .. } => topic(name),
+            _ => places.setting("storage.directory").or_else(|| places.setting("storage")),
+        },
         OpenError::Tls(_) => places.setting("tls"),
         _ => None,
     };

@@ -10,7 +10,7 @@ use lanecast_sow::durable::SowStoreError;
 use lanecast_sow::{Topic, TopicDefinition, TopicError, ViewDefinition, ViewError};
 use std::fs::DirEntry;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why the configured topics cannot be created.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -27,8 +27,13 @@ pub enum CatalogError {
     #[error("the topic {0} is to be durable: give the directory of its records, in [storage]")]
     NoStorage(Box<str>),
     /// The storage cannot be opened.
-    #[error("durable topics: {0}")]
-    Archive(Box<SowStoreError>),
+    #[error("the durable topics in {directory} ([storage], directory): {error}")]
+    Archive {
+        /// The directory.
+        directory: PathBuf,
+        /// The fault, with its topic or file.
+        error: Box<SowStoreError>,
+    },
     /// A topic is defined twice.
     #[error("the topic {0} is there twice with one type: give one of them another name")]
     Duplicate(Box<str>),
@@ -105,7 +110,10 @@ fn open_store(config: &ServerConfig, context: &mut SowContext) -> Result<Vec<Top
         return Ok(Vec::new());
     }
     let opened = DurableStore::open(storage, durable, views_of_durable(config));
-    let (store, topics) = opened.map_err(|error| CatalogError::Archive(Box::new(error)))?;
+    let (store, topics) = opened.map_err(|error| CatalogError::Archive {
+        directory: storage.directory.clone(),
+        error: Box::new(error),
+    })?;
     context.forgotten = store.forgotten().to_vec();
     context.store = Some(store).filter(|_| is_used);
     Ok(topics)

@@ -25,12 +25,13 @@ fn no_cause_is_said_twice() {
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     let path = || "/a".into();
     let archive = || SowStoreError::Wait(lanecast_journal::WaitError::NoSpace);
+    let catalog = || CatalogError::Archive { directory: path(), error: Box::new(archive()) };
     let interface = || InterfaceError::System(denied());
     let net = || lanecast_net::OpenError::Interface(interface());
     let errors: [Box<dyn Error>; 14] = [
         Box::new(archive()),
-        Box::new(CatalogError::Archive(Box::new(archive()))),
-        Box::new(lanecast_broker::OpenError::from(CatalogError::Archive(Box::new(archive())))),
+        Box::new(catalog()),
+        Box::new(lanecast_broker::OpenError::from(catalog())),
         Box::new(ClientError::from(HeaderError::NoEnd)),
         Box::new(ClientError::from(denied())),
         Box::new(interface()),

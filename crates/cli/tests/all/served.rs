@@ -148,6 +148,10 @@ fn a_file_says_how_to_serve_and_options_come_before_it() {
     // What is wrong only together with other settings has a place, too.
     let durable = format!("{topic}durable = true\n");
     refuses(&durable, &["bad.toml:2:8: the topic orders is to be durable", "[storage]"]);
+    stage.write("occupied", "");
+    let storage = format!("[storage]\ndirectory = \"occupied\"\n{durable}");
+    let place = "bad.toml:2:1: the durable topics in occupied ([storage], directory): ";
+    refuses(&storage, &[place]);
     let view = "[[view]]\nname = \"v\"\ntype = \"json\"\ntopic = \"none\"\nprojection = \"/a\"\n";
     refuses(view, &["bad.toml:2:8: the view v", "there is no topic none"]);
     let tls = "[tls]\ncertificate = \"none.pem\"\nkey = \"none.key\"\n";

@@ -64,8 +64,13 @@ pub enum SowStoreError {
     #[error("the topics {0} and {1} cannot be in one archive: rename one")]
     SameNumber(String, String),
     /// A topic's definition is invalid.
-    #[error(transparent)]
-    Topic(#[from] TopicError),
+    #[error("the topic {name}: {error}")]
+    Topic {
+        /// The name.
+        name: Box<str>,
+        /// The fault.
+        error: TopicError,
+    },
 }
 
 /// A topic or view on disk that does not match the configuration.

@@ -35,7 +35,7 @@ impl Recovery {
     pub(crate) fn new(definitions: &[TopicDefinition]) -> Result<Self, SowStoreError> {
         let (mut topics, mut indexes) = (Vec::<Topic>::new(), HashMap::new());
         for definition in definitions {
-            let topic = Topic::new(definition.clone())?;
+            let topic = new_topic(definition)?;
             if let Some(other) = indexes.insert(topic.number(), topics.len()) {
                 let [one, two] =
                     [&topics[other], &topic].map(|topic| topic.definition().name.to_string());
@@ -179,7 +179,7 @@ impl Recovery {
     fn drop_records(&mut self, number: u32) -> Result<(), SowStoreError> {
         if let Some(index) = self.indexes.get(&number) {
             let topic = &mut self.topics[*index];
-            *topic = Topic::new(topic.definition().clone())?;
+            *topic = new_topic(topic.definition())?;
         }
         Ok(())
     }
@@ -264,3 +264,9 @@ impl<F: StoredFile> CheckpointReader<F> {
 }
 
 const BLOCK_HEADER: u64 = size_of::<BlockHeader>() as u64;
+
+/// An empty topic.
+fn new_topic(definition: &TopicDefinition) -> Result<Topic, SowStoreError> {
+    let topic = Topic::new(definition.clone());
+    topic.map_err(|error| SowStoreError::Topic { name: definition.name.clone(), error })
+}
