@@ -139,7 +139,8 @@ impl Context {
     }
 
     /// A topic, to open publishers that serve filters and subscribers with one, publishers whose
-    /// messages stores keep, and subscribers that get what they missed.
+    /// messages stores keep, and subscribers that get what they missed. Plain ones are made by
+    /// [`publisher`](Self::publisher) and [`subscriber`](Self::subscriber), from the name alone.
     pub fn topic<'a>(&'a self, name: &'a str) -> Topic<'a> {
         Topic::new(&self.in_order, name, &self.config)
     }

@@ -18,6 +18,10 @@ pub type FilteredSubscriber = lanecast_content::Subscriber<ExactTopics>;
 /// A topic of a context, made by [`Context::topic`](crate::Context::topic): opens publishers that
 /// serve filters and subscribers that have one. [`PersistentTopic`] has an example of persistence.
 ///
+/// Plain ones need no topic: the context itself makes them, by
+/// [`context.publisher("orders")`](crate::Context::publisher) and
+/// [`context.subscriber("orders")`](crate::Context::subscriber), and there is no second way.
+///
 /// ```
 /// use lanecast::prelude::*;
 /// # use std::time::Duration;
