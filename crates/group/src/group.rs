@@ -228,13 +228,13 @@ impl<T: Transport> Group<T> {
         if now >= member.next_tick() {
             member.on_tick(now, &mut out);
         }
-        self.finish_poll(now, work);
+        self.finish_poll(now, work, frames > 0);
         work
     }
 
     /// Duties after the member's own.
     #[inline]
-    fn finish_poll(&mut self, now: Nanos, work: usize) {
+    fn finish_poll(&mut self, now: Nanos, work: usize, has_frames: bool) {
         // An acknowledgement leaves with the messages of the next turn, which follows work at once.
         if work == 0 {
             self.links.send_packed();
@@ -249,10 +249,23 @@ impl<T: Transport> Group<T> {
             self.follow_view();
         }
         self.telemetry.update(now, &self.member, &self.refused);
-        if let Some(wakeup) = &mut self.wakeup
-            && work == 0
-        {
-            wakeup.set(now, self.member.next_tick());
+        if let Some(wakeup) = &mut self.wakeup {
+            if work == 0 {
+                wakeup.set(now, self.member.next_tick());
+            } else if !has_frames {
+                // The subscriber's descriptor stays readable after frames, but not after other
+                // work, which may have brought the next duty forward.
+                wakeup.bring_forward(now, now);
+            }
+        }
+    }
+
+    /// Makes the descriptor readable in time for what a call between two polls has left to do.
+    #[inline]
+    fn finish_call(&mut self, now: Nanos) {
+        if let Some(wakeup) = &mut self.wakeup {
+            let due = if self.pending.is_empty() { self.member.next_tick() } else { now };
+            wakeup.bring_forward(now, due);
         }
     }
 
@@ -352,7 +365,9 @@ impl<T: Transport> Group<T> {
         let pending = &mut self.pending;
         let mut handler = |event: Event<'_>| pending.push(event);
         let mut out = Outbox { links: &mut self.links, handler: &mut handler };
-        self.member.try_send(now, bytes, order, &mut out)
+        let sent = self.member.try_send(now, bytes, order, &mut out);
+        self.finish_call(now);
+        sent
     }
 
     /// Refuses a message to this member while those that wait for its next poll take too much.
@@ -398,7 +413,9 @@ impl<T: Transport> Group<T> {
         let pending = &mut self.pending;
         let mut handler = |event: Event<'_>| pending.push(event);
         let mut out = Outbox { links: &mut self.links, handler: &mut handler };
-        self.member.try_send_to(now, to, bytes, &mut out)
+        let sent = self.member.try_send_to(now, to, bytes, &mut out);
+        self.finish_call(now);
+        sent
     }
 
     /// Sends `bytes` to the member `to` alone, and waits like [`send`](Self::send).
@@ -443,7 +460,9 @@ impl<T: Transport> Group<T> {
         let pending = &mut self.pending;
         let mut handler = |event: Event<'_>| pending.push(event);
         let mut out = Outbox { links: &mut self.links, handler: &mut handler };
-        self.member.provide_state(now, token, bytes, &mut out)
+        let provided = self.member.provide_state(now, token, bytes, &mut out);
+        self.finish_call(now);
+        provided
     }
 
     /// Halves the bytes that this member may have under way: for programs that run short of memory.

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) struct Wakeup {
     set: Epoll,
     timer: TimerFd,
-    /// The time that the timer is set to.
+    /// The time that the timer is set to; 0: at once.
     set_to: Nanos,
 }
 
@@ -44,6 +44,14 @@ impl Wakeup {
             self.timer.clear();
             self.timer.set(Duration::from_nanos(due - now));
             self.set_to = due;
+        }
+    }
+
+    /// Makes the descriptor readable at `due`, if that is sooner than so far.
+    #[inline]
+    pub(crate) fn bring_forward(&mut self, now: Nanos, due: Nanos) {
+        if due < self.set_to {
+            self.set(now, due);
         }
     }
 }

@@ -130,12 +130,16 @@ impl Peer {
         1 << if self.was_in_view { few } else { all }.min(BAN_DOUBLINGS_MAX)
     }
 
-    /// A heartbeat arrived: a peer that was taken for gone may be back.
+    /// A heartbeat arrived: a peer that was taken for gone may be back. Its own word that it leaves
+    /// is final; the transport's, that its stream has ended, may be forged or wrong.
     fn revive(&mut self, now: Nanos, round: Nanos) {
         let is_back = match self.departure {
-            None | Some((Departure::Left, _)) => false,
+            None => false,
+            Some((Departure::Left, _)) if self.state == MemberState::Leaving => false,
             Some((Departure::Silent, _)) => true,
-            Some((Departure::Crashed | Departure::Replaced, since)) => now >= since + DETOUR,
+            Some((Departure::Left | Departure::Crashed | Departure::Replaced, since)) => {
+                now >= since + DETOUR
+            }
             Some((Departure::Unresponsive, since)) => now >= since + round * self.ban_rounds(),
         };
         if is_back {

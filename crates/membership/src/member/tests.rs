@@ -1,6 +1,7 @@
 //! Members that come, go, crash, hang and part, and agree.
 
 mod changes;
+mod false_ends;
 mod joining;
 mod leaving;
 mod namesakes;
