@@ -11,7 +11,7 @@ use crate::history::History;
 use crate::network::{Fate, Host, Network, Socket, address};
 use crate::rng::Millionths;
 use crate::rng::SimRng;
-use lanecast_membership::MemberId;
+use lanecast_membership::{Departure, MemberId};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub(super) enum GroupEvent {
     Serves(usize, u32),
     Sends(usize, u32),
     Starts(usize),
-    Signal(usize, u32, MemberId),
+    Signal(usize, u32, MemberId, Departure),
     Befalls(usize),
 }
 
@@ -53,6 +53,9 @@ pub(super) enum Parcel {
 
 /// The longest time between two looks of a process at its connections.
 const LOOK: Nanos = 20 * MILLISECOND;
+
+/// Time from the end of a member that has left to the word of the others' transports.
+const STREAM_END: Nanos = MILLISECOND;
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -166,6 +169,16 @@ impl GroupFabric {
                 }
                 _ => *lost += 1,
             });
+        }
+    }
+
+    /// The transports of the others tell that a member which has left has closed its stream.
+    pub fn end_streams(&mut self, slots: &[Slot], gone: MemberId) {
+        let at = self.now + STREAM_END;
+        for (slot, there) in slots.iter().enumerate() {
+            let Some(process) = there.process.as_ref().filter(|it| it.id != gone) else { continue };
+            let told = GroupEvent::Signal(slot, process.incarnation, gone, Departure::Left);
+            self.events.add(at, told);
         }
     }
 

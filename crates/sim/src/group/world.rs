@@ -114,14 +114,14 @@ impl GroupWorld {
             GroupEvent::Wakes(slot, incarnation) => self.wake(slot, incarnation),
             GroupEvent::Serves(slot, incarnation) => self.serve(slot, incarnation),
             GroupEvent::Sends(slot, incarnation) => self.send_burst(slot, incarnation),
-            GroupEvent::Signal(slot, incarnation, gone) => {
+            GroupEvent::Signal(slot, incarnation, gone, why) => {
                 let Some(process) = self.process(slot, incarnation) else { return Ok(()) };
                 if process.running != Running::Runs {
                     return Ok(());
                 }
                 self.fabric.note(slot, Note::IsTold(gone));
                 self.call(slot, |member, now, out| {
-                    member.on_peer_gone(now, gone, Departure::Crashed, out);
+                    member.on_peer_gone(now, gone, why, out);
                 })
             }
         }
@@ -291,7 +291,9 @@ impl GroupWorld {
         if out.events.contains(&OwnedEvent::Left) {
             process.running = Running::HasLeft;
             self.fabric.totals.replaced += u64::from(!process.leaves);
+            self.fabric.end_streams(&self.slots, id);
         }
+        let Some(process) = &mut self.slots[slot].process else { return Ok(()) };
         for frame in &out.frames {
             process.frames[usize::from(frame.to.is_some())] += 1;
         }
@@ -428,9 +430,11 @@ impl GroupWorld {
                 let gone = self.slots[other].process.as_ref().map(|process| process.id);
                 let at = self.slots[slot].process.as_ref().map(|process| process.incarnation);
                 if let (Some(gone), Some(incarnation)) = (gone, at) {
-                    self.fabric
-                        .events
-                        .add(self.fabric.now, GroupEvent::Signal(slot, incarnation, gone));
+                    // From no draw, so that a seed is what it was.
+                    let is_stream = gone.0.is_multiple_of(2);
+                    let why = if is_stream { Departure::Left } else { Departure::Crashed };
+                    let told = GroupEvent::Signal(slot, incarnation, gone, why);
+                    self.fabric.events.add(self.fabric.now, told);
                 }
             }
             _ => {}
@@ -456,7 +460,9 @@ impl GroupWorld {
         for (other, there) in self.slots.iter().enumerate() {
             if let Some(process) = &there.process {
                 let at = self.fabric.now + after + self.fabric.rng.up_to(after);
-                self.fabric.events.add(at, GroupEvent::Signal(other, process.incarnation, gone.id));
+                let (incarnation, why) = (process.incarnation, Departure::Crashed);
+                let told = GroupEvent::Signal(other, incarnation, gone.id, why);
+                self.fabric.events.add(at, told);
             }
         }
     }
