@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 /// Mode bits that let other users write.
 const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
 const OTHERS_WRITE: u32 = 0o002;
+/// The longest file that is read: a wrong path may lead to a device without an end.
+const BYTES_MAX: u64 = 64 << 20;
 /// The sticky bit of a directory: only the owner of a file may replace it.
 const STICKY: u32 = 0o1000;
 
@@ -60,7 +62,7 @@ pub enum TrustError {
 /// See [`TrustError`].
 pub fn read(path: &Path) -> Result<(u32, Vec<u8>), TrustError> {
     let unreadable = |error| TrustError::Unreadable { path: path.to_owned(), error };
-    let mut file = File::open(path).map_err(unreadable)?;
+    let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     check(path, &metadata)?;
     // A pipe, such as the shell's <(...), has no directory to check.
@@ -75,7 +77,10 @@ pub fn read(path: &Path) -> Result<(u32, Vec<u8>), TrustError> {
         }
     }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(unreadable(io::Error::other(format!("it is longer than {BYTES_MAX} bytes"))));
+    }
     Ok((metadata.mode(), bytes))
 }
 
@@ -97,6 +102,7 @@ fn check(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
 pub struct FileStamp {
     device: u64,
     inode: u64,
+    is_file: bool,
     length: u64,
     /// Time of the last write, and of the last change of the file's state: seconds, nanoseconds.
     times: [(i64, i64); 2],
@@ -108,12 +114,19 @@ impl FileStamp {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
+            is_file: metadata.is_file(),
             length: metadata.len(),
             times: [
                 (metadata.mtime(), metadata.mtime_nsec()),
                 (metadata.ctime(), metadata.ctime_nsec()),
             ],
         }
+    }
+
+    /// Whether it is a file that can be read again. A pipe has no second copy of its bytes, and
+    /// opening it waits for another writer.
+    pub const fn is_file(&self) -> bool {
+        self.is_file
     }
 
     /// The state of the file at `path`; `None` if it is not there.
@@ -138,6 +151,15 @@ mod tests {
         fs::set_permissions(file.path(), Permissions::from_mode(0o606)).expect("set");
         let told = read(file.path()).expect_err("other users can write it").to_string();
         assert!(told.contains("chmod go-w"), "{told}");
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_read_to_it() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        // Without the bytes themselves: the file is one hole.
+        file.as_file().set_len(BYTES_MAX + 1).expect("room");
+        let told = read(file.path()).expect_err("too long").to_string();
+        assert!(told.contains("longer than 67108864 bytes"), "{told}");
     }
 
     #[test]

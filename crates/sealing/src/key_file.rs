@@ -65,6 +65,10 @@ impl KeyFile {
     }
 
     fn try_read(&self) -> Result<(SharedKeys, FileStamp), Reason> {
+        // Opening a pipe would wait for a writer.
+        if !self.0.metadata().map_err(Reason::System)?.is_file() {
+            return Err(Reason::NotAFile);
+        }
         let file = File::open(&self.0).map_err(Reason::System)?;
         // Of the open file: the name may lead elsewhere by now.
         let metadata = file.metadata().map_err(Reason::System)?;
@@ -124,5 +128,17 @@ mod tests {
         fs::write(file.path(), [0xff]).expect("written");
         assert!(refused().contains("no text"), "{}", refused());
         assert!(KeyFile::new("/dev/null").read().is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_no_file_of_keys_and_not_waited_for() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("keys");
+        drop(lanecast_os::make_pipe(&path, 0o600).expect("a pipe"));
+        let (told, read) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(KeyFile::new(path).read().err()));
+        let refused = read.recv_timeout(std::time::Duration::from_secs(10)).expect("no wait");
+        let refused = refused.expect("refused").to_string();
+        assert!(refused.contains("no ordinary file"), "{refused}");
     }
 }

@@ -96,13 +96,16 @@ impl TlsIdentity {
     }
 
     /// Reads the files again if one has changed; returns whether they have. After an error
-    /// everything stays as it is, and the next call tries again. Open connections go on.
+    /// everything stays as it is, and the next call tries again. Open connections go on. With a
+    /// pipe among the files they are read once only, when the identity is opened.
     ///
     /// # Errors
     /// See [`TlsError`].
     pub fn refresh(&self) -> Result<bool, TlsError> {
         let stamps = self.settings.stamps();
-        if self.lock().stamps == stamps {
+        // Opening a pipe again would wait for a writer, and all connections with it.
+        let is_read_once = stamps.iter().flatten().any(|stamp| !stamp.is_file());
+        if is_read_once || self.lock().stamps == stamps {
             return Ok(false);
         }
         // Outside the lock: a thread that accepts a connection does not wait for the disk.

@@ -6,7 +6,9 @@ use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 fn settings(certificates: &Certificates) -> TlsSettings {
     let file = |name: &str| Some(certificates.path(name));
@@ -112,4 +114,24 @@ fn wrong_files_and_names_are_refused() {
     std::fs::set_permissions(certificates.path("end.key"), public).expect("set");
     assert!(refused(&|_| ()).contains("chmod go="));
     assert!(TlsIdentity::open(&TlsSettings::default()).expect("nothing to read").is_none());
+}
+
+#[test]
+fn a_pipe_is_read_once_and_not_waited_for_again() {
+    let certificates = Certificates::new();
+    certificates.issue("end", "127.0.0.1", 2100);
+    let (pipe, kept) = (certificates.path("end.key"), certificates.path("kept.key"));
+    std::fs::rename(&pipe, &kept).expect("renamed");
+    drop(lanecast_os::make_pipe(&pipe, 0o600).expect("a pipe"));
+    let key = std::fs::read(kept).expect("the key");
+    let writer = thread::spawn(move || std::fs::write(pipe, key));
+    let settings = TlsSettings { authorities: None, ..settings(&certificates) };
+    let identity = TlsIdentity::open(&settings).expect("files").expect("TLS");
+    writer.join().expect("no panic").expect("written");
+    // The certificate has changed, and so has the pipe since it was looked at.
+    certificates.write("end.pem", "none");
+    let (told, refreshed) = mpsc::channel();
+    thread::spawn(move || told.send(identity.refresh().expect("nothing is read")));
+    let refreshed = refreshed.recv_timeout(Duration::from_secs(10)).expect("no wait for a writer");
+    assert!(!refreshed);
 }
