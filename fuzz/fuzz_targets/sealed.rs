@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     // By themselves they open nothing.
     let (mut buffer, mut refused) = (bytes.to_vec(), 0);
-    assert_eq!(socket(1).open(&mut buffer, |_| refused += 1), 0);
+    assert_eq!(socket(1).open(&mut buffer, bytes.len().max(1), |_| refused += 1), 0);
     assert!(refused <= 1 + bytes.len() / SEALED_OVERHEAD);
     // Behind a sealed datagram they take nothing from it, nor add to it.
     let (first, rest) = bytes.split_at(bytes.len() / 2);
@@ -26,14 +26,28 @@ fuzz_target!(|bytes: &[u8]| {
     socket(2).seal(first, first.len().max(1), here, &mut buffer);
     buffer.extend_from_slice(rest);
     let mut receiver = socket(3);
-    let opened = receiver.open(&mut buffer, |_| ());
+    let all = buffer.len();
+    let opened = receiver.open(&mut buffer, all, |_| ());
     assert_eq!(&buffer[..opened], first);
+    // Before sealed datagrams of their length they take none of those along.
+    if !rest.is_empty() {
+        let text = vec![0; rest.len().saturating_sub(SEALED_OVERHEAD)];
+        socket(5).seal(&text, text.len().max(1), here, &mut buffer);
+        let segment = buffer.len();
+        let mut run = vec![0; segment];
+        let given = rest.len().min(segment);
+        run[..given].copy_from_slice(&rest[..given]);
+        run.append(&mut buffer);
+        let opened = receiver.open(&mut run, segment, |_| ());
+        assert_eq!(run[..opened], text);
+    }
     // One bit of a sealed datagram, chosen by the input.
     let mut sender = socket(4);
     sender.seal(first, first.len().max(1), here, &mut buffer);
     if let (Some(bit), false) = (rest.first_chunk::<2>(), first.is_empty()) {
         let bit = usize::from(u16::from_le_bytes(*bit)) % (8 * buffer.len());
         buffer[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(receiver.open(&mut buffer, |_| ()), 0);
+        let all = buffer.len();
+        assert_eq!(receiver.open(&mut buffer, all, |_| ()), 0);
     }
 });

@@ -5,10 +5,10 @@
 //! branch a call, where a type parameter would reach up to the application's types and a trait
 //! object would hide the calls from the optimiser.
 
-use crate::peer_socket::{PeerKind, PeerOptions, PeerSocket};
+use crate::peer_socket::{self, PeerKind, PeerOptions, PeerSocket};
 use crate::poller::Descriptor;
 use crate::sealed_socket::SocketSealing;
-use lanecast_os::udp::{GsoBatch, UdpSocket, segmentation_works};
+use lanecast_os::udp::{GsoBatch, ReceivedRun, UdpSocket, segmentation_works};
 use lanecast_os::xdp::XdpSocket;
 use std::io;
 use std::net::SocketAddr;
@@ -98,13 +98,14 @@ impl DatagramSocket {
     /// As they come from the system.
     #[inline]
     pub(crate) fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
-        let received = self.back_end.receive(into);
-        match (&mut self.sealing, received) {
-            (Some(sealing), Ok(Some((length, from)))) => {
-                Ok(Some((sealing.open(&mut into[..length], from), from)))
-            }
-            (_, received) => received,
-        }
+        let Some(sealing) = &mut self.sealing else {
+            let received = self.back_end.receive::<false>(into)?;
+            return Ok(received.map(|(run, from)| (run.bytes, from)));
+        };
+        // The lengths that datagrams state are the sender's word: a forged one would take along
+        // those behind it.
+        let received = self.back_end.receive::<true>(into)?;
+        Ok(received.map(|(run, from)| (sealing.open(into, run, from), from)))
     }
 
     /// Sends one datagram.
@@ -192,10 +193,13 @@ impl DatagramSocket {
 
 impl BackEnd {
     #[inline]
-    fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
+    fn receive<const CUT: bool>(
+        &mut self,
+        into: &mut [u8],
+    ) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
         match self {
-            Self::Udp { socket, peer: Some(peer), .. } => peer.receive(socket, into),
-            Self::Udp { socket, .. } => socket.receive(into),
+            Self::Udp { socket, peer: Some(peer), .. } => peer.receive::<CUT>(socket, into),
+            Self::Udp { socket, .. } => peer_socket::read::<CUT>(socket, into),
             Self::Xdp(socket) => socket.receive(into),
         }
     }

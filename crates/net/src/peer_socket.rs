@@ -6,7 +6,7 @@
 //! peer of a publisher to a group is the group, from which nothing comes.
 
 use lanecast_os::interface::Interface;
-use lanecast_os::udp::{GsoBatch, UdpOptions, UdpSocket, is_full};
+use lanecast_os::udp::{GsoBatch, ReceivedRun, UdpOptions, UdpSocket, is_full};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -189,43 +189,46 @@ impl PeerSocket {
         Ok(socket)
     }
 
-    /// Receives from the connected socket, and now and then from `own`.
+    /// Receives from the connected socket, and now and then from `own`; `CUT` as in [`read`].
     #[inline]
-    pub(crate) fn receive(
+    pub(crate) fn receive<const CUT: bool>(
         &mut self,
         own: &UdpSocket,
         into: &mut [u8],
-    ) -> io::Result<Option<(usize, SocketAddr)>> {
+    ) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
         let has_peer = self.connected.as_ref().is_some_and(|(peer, _)| !peer.ip().is_multicast());
         if !has_peer && !self.has_strangers {
-            return own.receive(into);
+            return read::<CUT>(own, into);
         }
         self.reads = self.reads.wrapping_add(1);
         // In turn while both have something: one that is never empty must not hide the other.
         let is_turn = self.own_is_due && self.was_peer;
         let own_first = self.own_first || is_turn || self.reads.is_multiple_of(OWN_INTERVAL);
-        if own_first && let Some(received) = self.receive_own(own, into)? {
+        if own_first && let Some(received) = self.receive_own::<CUT>(own, into)? {
             return Ok(Some(received));
         }
         self.own_first = false;
-        if let Some(received) = self.receive_connected(into) {
+        if let Some(received) = self.receive_connected::<CUT>(into) {
             self.was_peer = true;
             return Ok(Some(received));
         }
-        if self.own_is_due { self.receive_own(own, into) } else { Ok(None) }
+        if self.own_is_due { self.receive_own::<CUT>(own, into) } else { Ok(None) }
     }
 
     /// Receives from the connected socket. An error is word of the peer's host that it has refused
     /// a datagram: none has come.
     #[inline]
-    fn receive_connected(&mut self, into: &mut [u8]) -> Option<(usize, SocketAddr)> {
+    fn receive_connected<const CUT: bool>(
+        &mut self,
+        into: &mut [u8],
+    ) -> Option<(ReceivedRun, SocketAddr)> {
         let (peer, socket) = self.connected.as_ref()?;
-        if !self.has_strangers {
+        if !CUT && !self.has_strangers {
             // The sender is known: its address need not be copied.
-            let length = socket.receive_connected(into).ok().flatten()?;
-            return Some((length, *peer));
+            let bytes = socket.receive_connected(into).ok().flatten()?;
+            return Some((ReceivedRun { bytes, segment: bytes }, *peer));
         }
-        match socket.receive(into) {
+        match read::<CUT>(socket, into) {
             Ok(Some(received)) => Some(received),
             Ok(None) => {
                 self.has_strangers = false;
@@ -236,16 +239,30 @@ impl PeerSocket {
     }
 
     #[inline]
-    fn receive_own(
+    fn receive_own<const CUT: bool>(
         &mut self,
         own: &UdpSocket,
         into: &mut [u8],
-    ) -> io::Result<Option<(usize, SocketAddr)>> {
+    ) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
         self.was_peer = false;
-        let received = own.receive(into)?;
+        let received = read::<CUT>(own, into)?;
         self.own_is_due = received.is_some();
         Ok(received)
     }
+}
+
+/// Receives from a socket. Only with `CUT` the system is asked how long the datagrams of a run are;
+/// without, the run counts as one.
+#[inline]
+pub(crate) fn read<const CUT: bool>(
+    socket: &UdpSocket,
+    into: &mut [u8],
+) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
+    if CUT {
+        return socket.receive_run(into);
+    }
+    let received = socket.receive(into)?;
+    Ok(received.map(|(bytes, from)| (ReceivedRun { bytes, segment: bytes }, from)))
 }
 
 #[cfg(test)]
@@ -304,9 +321,9 @@ mod tests {
         fn receive(&mut self) -> (Vec<u8>, SocketAddr) {
             let (mut buffer, began) = (vec![0; 1 << 16], Instant::now());
             loop {
-                let received = self.peer.receive(&self.own, &mut buffer).expect("no error");
-                if let Some((length, from)) = received {
-                    return (buffer[..length].to_vec(), from);
+                let received = self.peer.receive::<false>(&self.own, &mut buffer);
+                if let Some((run, from)) = received.expect("no error") {
+                    return (buffer[..run.bytes].to_vec(), from);
                 }
                 assert!(began.elapsed() < PATIENCE, "it does not come");
             }
@@ -417,9 +434,9 @@ mod tests {
         receiver.send_to(b"status", end.address()).expect("room");
         assert_eq!(end.receive(), (b"status".to_vec(), elsewhere));
         // Each is heard by the first read: nothing comes from a group.
-        assert_eq!(end.peer.receive(&end.own, &mut [0; 64]).expect("no error"), None);
+        assert_eq!(end.peer.receive::<false>(&end.own, &mut [0; 64]).expect("no error"), None);
         receiver.send_to(b"status", end.address()).expect("room");
-        assert!(end.peer.receive(&end.own, &mut [0; 64]).expect("no error").is_some());
+        assert!(end.peer.receive::<false>(&end.own, &mut [0; 64]).expect("no error").is_some());
     }
 
     #[test]
@@ -444,7 +461,7 @@ mod tests {
         let mut buffer = [0; 64];
         for _ in 0..100 {
             end.send(1, there);
-            assert_eq!(end.peer.receive(&end.own, &mut buffer).expect("no error"), None);
+            assert_eq!(end.peer.receive::<false>(&end.own, &mut buffer).expect("no error"), None);
         }
         let back = UdpSocket::open(&UdpOptions { local: there, ..options() }).expect("its port");
         end.send(1, there);

@@ -6,6 +6,7 @@
 use crate::refused_hosts::RefusedDatagrams;
 use crate::telemetry::Telemetry;
 use lanecast_os::process;
+use lanecast_os::udp::ReceivedRun;
 use lanecast_sealing::{DatagramSealing, KeyRing, Refusal};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -46,12 +47,13 @@ impl SocketSealing {
         (&self.sealed, segment + lanecast_wire::net::SEALED_OVERHEAD)
     }
 
-    /// Opens the datagrams that came from `from`; returns the length of the frames, which now begin
-    /// `bytes`.
+    /// Opens the run of datagrams that begins `buffer` and came from `from`; returns the length of
+    /// the frames, which begin the buffer then.
     #[inline]
-    pub(crate) fn open(&mut self, bytes: &mut [u8], from: SocketAddr) -> usize {
+    pub(crate) fn open(&mut self, buffer: &mut [u8], run: ReceivedRun, from: SocketAddr) -> usize {
         let Self { sealing, told, telemetry, .. } = self;
-        sealing.open(bytes, |refusal| refuse(telemetry, told, refusal, from.ip()))
+        let refused = |refusal| refuse(telemetry, told, refusal, from.ip());
+        sealing.open(&mut buffer[..run.bytes], run.segment.max(1), refused)
     }
 }
 

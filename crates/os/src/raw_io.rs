@@ -65,6 +65,52 @@ pub(crate) fn receive_from<N>(
     (got, name_length)
 }
 
+/// Same as [`receive_from`], and tells how datagrams were gathered. The third number is the length
+/// of each of them but the last, or 0 if there is one datagram only.
+#[inline]
+pub(crate) fn receive_run<N>(
+    fd: i32,
+    bytes: &mut [u8],
+    name: &mut MaybeUninit<N>,
+) -> (libc::c_long, libc::socklen_t, usize) {
+    // SAFETY: all bits zero is an empty control message.
+    let mut control: Gathering = unsafe { core::mem::zeroed() };
+    let mut slice = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: all bits zero is a message without a name, slices or control data.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_name = name.as_mut_ptr().cast();
+    message.msg_namelen = size_of::<N>() as libc::socklen_t;
+    (message.msg_iov, message.msg_iovlen) = (&raw mut slice, 1);
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of::<Gathering>() as _;
+    // SAFETY: `bytes`, `name` and `control` are writable for the length given in `message`.
+    let got = unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut message, 0) };
+    (got, message.msg_namelen, control.segment())
+}
+
+/// The control message about datagrams that were gathered (UDP GRO).
+#[repr(C)]
+struct Gathering {
+    header: libc::cmsghdr,
+    segment: libc::c_int,
+    _fill: libc::c_int,
+}
+
+const _: () = {
+    // SAFETY: these only compute.
+    assert!(size_of::<Gathering>() == unsafe { libc::CMSG_SPACE(4) } as usize);
+};
+
+impl Gathering {
+    /// The length of each datagram but the last; 0 if the system has written nothing.
+    #[inline]
+    fn segment(&self) -> usize {
+        let kind = (self.header.cmsg_level, self.header.cmsg_type);
+        let is_written = kind == (libc::SOL_UDP, libc::UDP_GRO);
+        if is_written { usize::try_from(self.segment).unwrap_or(0) } else { 0 }
+    }
+}
+
 /// Reads from a connection; returns 0 if it has ended.
 ///
 /// # Errors

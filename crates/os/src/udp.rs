@@ -57,6 +57,15 @@ impl Default for UdpOptions {
     }
 }
 
+/// Datagrams of one sender that were received together (GRO).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivedRun {
+    /// Bytes of all.
+    pub bytes: usize,
+    /// Bytes of each but the last.
+    pub segment: usize,
+}
+
 /// A UDP socket: non-blocking, with GRO where the kernel has it.
 #[derive(Debug)]
 pub struct UdpSocket {
@@ -313,6 +322,22 @@ impl UdpSocket {
         // SAFETY: the system has written the sender's name, and says how long it is.
         let from = unsafe { Name::read(&name, name_length) };
         Ok(from.map(|from| (got, from)))
+    }
+
+    /// Same as [`receive`](Self::receive), with the length of each datagram of the run but the last,
+    /// which may be shorter: it never is 0. Costs some 50 ns more.
+    ///
+    /// # Errors
+    /// As they come from the system.
+    #[inline]
+    pub fn receive_run(&self, into: &mut [u8]) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
+        let mut name = MaybeUninit::<Name>::uninit();
+        let (got, name_length, segment) = raw_io::receive_run(self.fd(), into, &mut name);
+        let Ok(bytes) = usize::try_from(got) else { return nothing(io::Error::last_os_error()) };
+        // SAFETY: the system has written the sender's name, and says how long it is.
+        let from = unsafe { Name::read(&name, name_length) };
+        let segment = if segment == 0 { bytes.max(1) } else { segment };
+        Ok(from.map(|from| (ReceivedRun { bytes, segment }, from)))
     }
 
     /// Same as [`receive`](Self::receive), from the connected peer.

@@ -11,6 +11,7 @@
 
 mod bpf;
 mod device;
+mod gathered_run;
 mod neighbour;
 pub mod packet;
 mod packet_memory;

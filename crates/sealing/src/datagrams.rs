@@ -71,15 +71,39 @@ impl DatagramSealing {
         }
     }
 
-    /// Opens the datagrams in `bytes`, one behind the other as the system gathers them (GRO); calls
-    /// `refused` for each that cannot be opened. Returns the length of their frames, which now
-    /// begin `bytes` without gaps.
-    pub fn open(&mut self, bytes: &mut [u8], mut refused: impl FnMut(Refusal)) -> usize {
+    /// Opens the datagrams in `bytes`, one behind the other as the system gathers them (GRO):
+    /// `segment` bytes each, the last one at most as many. Calls `refused` for each that cannot be
+    /// opened. Returns the length of their frames, which now begin `bytes` without gaps.
+    ///
+    /// # Panics
+    /// If `segment` is 0.
+    pub fn open(
+        &mut self,
+        bytes: &mut [u8],
+        segment: usize,
+        mut refused: impl FnMut(Refusal),
+    ) -> usize {
         self.follow_the_ring();
-        let (mut start, mut end) = (0, 0);
+        let mut end = 0;
+        for start in (0..bytes.len()).step_by(segment) {
+            let limit = bytes.len().min(start + segment);
+            end = self.open_one(&mut bytes[..limit], start, end, &mut refused);
+        }
+        end
+    }
+
+    /// Opens the datagram at `start`, up to the end of `bytes`, and moves its frame to `end`;
+    /// returns the frame's end. Nothing that it states leads beyond it.
+    #[inline]
+    fn open_one(
+        &mut self,
+        bytes: &mut [u8],
+        mut start: usize,
+        mut end: usize,
+        refused: &mut impl FnMut(Refusal),
+    ) -> usize {
         while start < bytes.len() {
             let Some((header, length)) = SealedHeader::split(&bytes[start..]) else {
-                // Where the next one begins is not known; it is lost, and repaired as such.
                 refused(Refusal::NotSealed);
                 break;
             };

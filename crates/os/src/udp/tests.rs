@@ -86,6 +86,34 @@ fn runs_arrive_whole_and_in_order() {
 }
 
 #[test]
+fn runs_tell_where_each_datagram_begins() {
+    for loopback in loopbacks() {
+        let (here, there) = (open(loopback), open(loopback));
+        let there_is = there.local_address().unwrap();
+        let to = Some(there_is);
+        assert_eq!(there.receive_run(&mut [0; 16]).unwrap(), None);
+        for (bytes, segment) in [(3_500, 1_000), (3_000, 1_000), (500, 1_000), (60_000, 1_400)] {
+            let bytes: Vec<u8> = (0..bytes).map(|at| (at / segment) as u8).collect();
+            here.send_batches(&[GsoBatch { bytes: &bytes, segment, to }]).unwrap();
+            let (mut buffer, mut came) = (vec![0; RECEIVE_BYTES_MAX], 0);
+            while came < bytes.len() {
+                assert!(wait_readable([there.as_fd()], Some(LONG))[0]);
+                let (run, from) = there.receive_run(&mut buffer).unwrap().expect("it has come");
+                assert_eq!(from, here.local_address().unwrap());
+                let is_one = run.bytes <= segment;
+                assert_eq!(run.segment, if is_one { run.bytes } else { segment });
+                assert_eq!(buffer[..run.bytes], bytes[came..came + run.bytes]);
+                came += run.bytes;
+            }
+        }
+        here.send_to(b"", there_is).unwrap();
+        assert!(wait_readable([there.as_fd()], Some(LONG))[0]);
+        let empty = there.receive_run(&mut [0; 16]).unwrap().map(|(run, _)| run);
+        assert_eq!(empty, Some(ReceivedRun { bytes: 0, segment: 1 }));
+    }
+}
+
+#[test]
 fn a_connected_run_needs_no_address_and_more_than_a_batch_takes_several_calls() {
     let (here, there) = (open(Ipv4Addr::LOCALHOST.into()), open(Ipv4Addr::LOCALHOST.into()));
     here.connect(there.local_address().unwrap()).unwrap();

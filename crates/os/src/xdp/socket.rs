@@ -1,13 +1,14 @@
 //! A socket that sends and receives the datagrams of one address past the kernel's stack.
 
 use super::device::XdpDevice;
+use super::gathered_run::GatheredRun;
 use super::neighbour::Neighbour;
 use super::packet::{self, HEADER_BYTES, IP_UDP_BYTES, Mac};
 use super::packet_memory::FrameBuffer;
 use super::queue::QueueSocket;
 use super::received::{REFILL, RUN_MAX, Received};
 use super::{SEND_FRAMES, SOCKETS_MAX};
-use crate::udp::{GSO_SEGMENTS_MAX, GsoBatch, UdpSocket};
+use crate::udp::{GSO_SEGMENTS_MAX, GsoBatch, ReceivedRun, UdpSocket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -116,19 +117,19 @@ impl XdpSocket {
         self.queues.iter().map(|queue| &queue.fd)
     }
 
-    /// Receives a datagram, or several from one sender, one behind the other; `None` if there is
-    /// none. Bytes that are no datagram to this socket are dropped.
+    /// Receives a datagram, or several from one sender, one behind the other, all but the last
+    /// equally long; `None` if there is none. Bytes that are no datagram to this socket are dropped.
     ///
     /// `into` should have [`RECEIVE_BYTES_MAX`](crate::udp::RECEIVE_BYTES_MAX) bytes.
     ///
     /// # Errors
     /// As they come from the system.
     #[inline]
-    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
+    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
         for index in 0..self.queues.len() {
-            if let Some((length, from)) = self.receive_from_queue(index, into) {
+            if let Some((run, from)) = self.receive_from_queue(index, into) {
                 self.idle = 0;
-                return Ok(Some((length, from.into())));
+                return Ok(Some((run, from.into())));
             }
         }
         self.receive_from_system(into)
@@ -139,30 +140,23 @@ impl XdpSocket {
         &mut self,
         index: usize,
         into: &mut [u8],
-    ) -> Option<(usize, SocketAddrV4)> {
+    ) -> Option<(ReceivedRun, SocketAddrV4)> {
         let memory = self.device.memory();
         let mut received = self.queues[index].receive.lock();
         let Received { ring, used } = &mut *received;
-        let (mut length, mut sender) = (0, None);
+        let mut run = GatheredRun::default();
         let mut frames = 0;
-        while frames < RUN_MAX {
+        while frames < RUN_MAX && !run.is_complete() {
             let Some(entry) = ring.next() else { break };
             // SAFETY: the ring hands each frame over once.
             let frame = unsafe { memory.returned(entry.addr) };
             let bytes = memory.received(&frame, entry.addr, entry.len);
             let datagram = packet::read(bytes, self.device.mac(), self.address);
-            if let Some(datagram) = datagram {
-                let end = length + datagram.payload.len();
-                // Another sender's, or more than the buffer takes: it stays for the next call.
-                if end > into.len() || sender.is_some_and(|sender| sender != datagram.from) {
-                    if sender.is_some() {
-                        ring.put_back();
-                        break;
-                    }
-                } else {
-                    into[length..end].copy_from_slice(datagram.payload);
-                    (length, sender) = (end, Some(datagram.from));
-                }
+            if let Some(datagram) = datagram
+                && !run.append(datagram.payload, datagram.from, into)
+            {
+                ring.put_back();
+                break;
             }
             used.push(frame);
             frames += 1;
@@ -173,11 +167,14 @@ impl XdpSocket {
                 self.device.queue(index).lock().refill(memory, used);
             }
         }
-        sender.map(|sender| (length, sender))
+        run.finish()
     }
 
     /// Looks at the socket of the system, if that is due.
-    fn receive_from_system(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
+    fn receive_from_system(
+        &mut self,
+        into: &mut [u8],
+    ) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
         if self.is_pending {
             self.kick();
         }
@@ -190,7 +187,7 @@ impl XdpSocket {
         if is_due {
             self.look_after_queues();
         }
-        let received = self.system.receive(into);
+        let received = self.system.receive_run(into);
         let has_come = matches!(received, Ok(Some(_)));
         let looks = self.system_looks.saturating_sub(1);
         self.system_looks = if has_come { SYSTEM_PATIENCE } else { looks };

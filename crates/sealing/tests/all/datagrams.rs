@@ -1,8 +1,9 @@
 //! Datagrams: runs of them, and what hostile ones come to.
 
-use crate::{address, keys, open, ring, seal, socket};
+use crate::{address, keys, open, open_run, ring, seal, socket};
 use lanecast_sealing::{KeyRing, Refusal};
-use lanecast_wire::net::SEALED_OVERHEAD;
+use lanecast_wire::net::{SEALED_OVERHEAD, SealedHeader};
+use std::mem::offset_of;
 use std::sync::Arc;
 
 #[test]
@@ -52,6 +53,30 @@ fn a_damaged_datagram_takes_none_of_its_run_along() {
     sealed[each + 30] ^= 1;
     let repeated = vec![Refusal::Repeated; 2];
     assert_eq!(open(&mut two, &sealed), (b"bbbb".to_vec(), repeated));
+}
+
+#[test]
+fn no_header_of_a_forger_takes_datagrams_behind_it_along() {
+    let ring = ring();
+    let (mut one, each) = (socket(&ring, 1), 4 + SEALED_OVERHEAD);
+    let mut sealed = Vec::new();
+    one.seal(b"aaaabbbbccccdd", 4, address(2), &mut sealed);
+    for forged in 0..3 {
+        let rest = (0..).zip(b"aaaabbbbccccdd").filter(|(at, _)| at / 4 != forged);
+        let rest: Vec<u8> = rest.map(|(_, byte)| *byte).collect();
+        // No datagram, one of another version, and lengths that lead anywhere.
+        let mut headers = vec![(0, 0), (2, 9)];
+        let length = offset_of!(SealedHeader, length);
+        headers.extend([0, 40, 43, 45, 88, 132, 255].map(|bytes| (length, bytes)));
+        for (at, byte) in headers {
+            let mut run = sealed.clone();
+            run[forged * each + at] = byte;
+            let (frames, refused) = open_run(&mut socket(&ring, 2), &run, each);
+            assert_eq!(frames, rest, "datagram {forged}, byte {at} is {byte}");
+            assert!(!refused.is_empty(), "datagram {forged}, byte {at} is {byte}");
+        }
+    }
+    assert_eq!(open_run(&mut socket(&ring, 2), &sealed, each), (b"aaaabbbbccccdd".into(), vec![]));
 }
 
 #[test]

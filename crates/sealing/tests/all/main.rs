@@ -58,8 +58,17 @@ pub(crate) fn seal(by: &mut DatagramSealing, text: &[u8], to: SocketAddr) -> Vec
 
 /// The frames in `bytes`, and why others were refused.
 pub(crate) fn open(by: &mut DatagramSealing, bytes: &[u8]) -> (Vec<u8>, Vec<Refusal>) {
+    open_run(by, bytes, bytes.len())
+}
+
+/// The same of a run whose datagrams have `segment` bytes each, but for the last.
+pub(crate) fn open_run(
+    by: &mut DatagramSealing,
+    bytes: &[u8],
+    segment: usize,
+) -> (Vec<u8>, Vec<Refusal>) {
     let (mut bytes, mut refused) = (bytes.to_vec(), Vec::new());
-    let length = by.open(&mut bytes, |reason| refused.push(reason));
+    let length = by.open(&mut bytes, segment.max(1), |reason| refused.push(reason));
     bytes.truncate(length);
     (bytes, refused)
 }
