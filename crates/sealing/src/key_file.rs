@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// The longest file that is read.
 const BYTES_MAX: u64 = 64 << 10;
@@ -81,7 +82,8 @@ impl KeyFile {
         if metadata.uid() != own_user() && metadata.uid() != 0 {
             return Err(Reason::Foreign(metadata.uid()));
         }
-        let mut text = String::new();
+        // With room for all: a longer string would leave a copy behind. Overwritten in the end.
+        let mut text = Zeroizing::new(String::with_capacity(BYTES_MAX as usize + 64));
         let read = file.take(BYTES_MAX + 1).read_to_string(&mut text);
         match read {
             Ok(bytes) if bytes as u64 <= BYTES_MAX => {}

@@ -1,6 +1,6 @@
 //! Ciphers of single senders, derived from shared keys.
 
-use crate::keys::{SharedKey, SharedKeys, key_id};
+use crate::keys::{Fingerprint, SharedKeys, fingerprint};
 use ring::{aead, hkdf};
 use std::fmt;
 
@@ -10,18 +10,17 @@ use std::fmt;
 /// input, and as info the context followed by the sender's number in 8 bytes.
 #[derive(Clone)]
 pub struct KeySchedule {
-    keys: SharedKeys,
     context: Vec<u8>,
-    /// Each key's id and what is derived from, in the keys' order.
-    secrets: Vec<(u16, hkdf::Prk)>,
+    /// The fingerprint of each key and what is derived from, in the keys' order.
+    secrets: Vec<(Fingerprint, hkdf::Prk)>,
 }
 
 impl KeySchedule {
     /// Keys for the purpose called `label`, within a `context`: a group's name, say.
     pub fn new(keys: &SharedKeys, label: &str, context: &[u8]) -> Self {
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, label.as_bytes());
-        let secrets = keys.iter().map(|key| (key_id(key), salt.extract(key))).collect();
-        Self { keys: keys.clone(), context: context.to_vec(), secrets }
+        let secrets = keys.iter().map(|key| (fingerprint(key), salt.extract(key))).collect();
+        Self { context: context.to_vec(), secrets }
     }
 
     /// The id of the key that seals.
@@ -29,27 +28,26 @@ impl KeySchedule {
     /// # Panics
     /// Never: there is at least one key.
     pub(crate) fn sealing_id(&self) -> u16 {
-        self.secrets[0].0
+        self.secrets[0].0.id()
     }
 
     /// The cipher of `sender` under the key with this id, if that is known.
     pub(crate) fn cipher(&self, id: u16, sender: u64) -> Option<aead::LessSafeKey> {
-        let (_, secret) = self.secrets.iter().find(|(known, _)| *known == id)?;
+        let (_, secret) = self.secrets.iter().find(|(known, _)| known.id() == id)?;
         let sender = sender.to_le_bytes();
         let info = [&self.context[..], &sender[..]];
         let key = secret.expand(&info, &aead::AES_256_GCM).expect("the cipher's key is short");
         Some(aead::LessSafeKey::new(key.into()))
     }
 
-    /// The shared key with this id.
-    pub(crate) fn key(&self, id: u16) -> Option<SharedKey> {
-        let at = self.secrets.iter().position(|(known, _)| *known == id)?;
-        self.keys.iter().nth(at).copied()
+    /// The fingerprint of the shared key with this id.
+    pub(crate) fn fingerprint(&self, id: u16) -> Option<Fingerprint> {
+        self.secrets.iter().map(|(known, _)| *known).find(|known| known.id() == id)
     }
 }
 
 impl fmt::Debug for KeySchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeySchedule").field("keys", &self.keys).finish_non_exhaustive()
+        f.debug_struct("KeySchedule").field("keys", &self.secrets.len()).finish_non_exhaustive()
     }
 }

@@ -2,6 +2,7 @@
 
 use ring::digest;
 use std::fmt;
+use zeroize::Zeroizing;
 
 /// The most keys: the current one, and those that are going out of use.
 const KEYS_MAX: usize = 8;
@@ -10,7 +11,7 @@ const KEY_BYTES: usize = 32;
 /// One key.
 pub(crate) type SharedKey = [u8; KEY_BYTES];
 
-/// Keys that programs share. The first seals; all open, so that programs can be given a new key
+/// Keys that programs share; they are overwritten in memory when dropped. The first seals; all open, so that programs can be given a new key
 /// one after another.
 ///
 /// ```
@@ -20,7 +21,7 @@ pub(crate) type SharedKey = [u8; KEY_BYTES];
 /// # Ok::<(), lanecast_sealing::KeyError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct SharedKeys(Vec<SharedKey>);
+pub struct SharedKeys(Zeroizing<Vec<SharedKey>>);
 
 /// Text that holds no keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,21 +47,28 @@ impl SharedKeys {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim).zip(1..);
         let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-        let keys: Vec<_> = lines
-            .map(|(line, number)| Ok((key(line).ok_or(KeyError::NotAKey(number))?, number)))
-            .collect::<Result<_, _>>()?;
-        if keys.is_empty() || keys.len() > KEYS_MAX {
-            return Err(KeyError::Count(keys.len()));
-        }
-        let mut ids: Vec<u16> = Vec::new();
-        for (key, line) in &keys {
-            let id = key_id(key);
+        // With room for all: a longer vector would leave a copy behind.
+        let mut keys = Zeroizing::new(Vec::with_capacity(KEYS_MAX));
+        let (mut count, mut alike, mut ids) = (0, None, Vec::new());
+        for (line, number) in lines {
+            let mut key = Zeroizing::new([0; KEY_BYTES]);
+            read_key(line, &mut key).ok_or(KeyError::NotAKey(number))?;
+            count += 1;
+            if count > KEYS_MAX {
+                continue;
+            }
+            let id = fingerprint(&key).id();
             if ids.contains(&id) {
-                return Err(KeyError::Alike(*line));
+                alike.get_or_insert(number);
             }
             ids.push(id);
+            keys.push(*key);
         }
-        Ok(Self(keys.into_iter().map(|(key, _)| key).collect()))
+        match alike {
+            _ if count == 0 || count > KEYS_MAX => Err(KeyError::Count(count)),
+            Some(line) => Err(KeyError::Alike(line)),
+            None => Ok(Self(keys)),
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &SharedKey> {
@@ -75,8 +83,7 @@ impl fmt::Debug for SharedKeys {
     }
 }
 
-fn key(line: &str) -> Option<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
+fn read_key(line: &str, key: &mut SharedKey) -> Option<()> {
     if line.len() != 2 * KEY_BYTES || !line.is_ascii() {
         return None;
     }
@@ -84,13 +91,25 @@ fn key(line: &str) -> Option<[u8; KEY_BYTES]> {
         let digit = |at: usize| char::from(digits[at]).to_digit(16);
         *byte = u8::try_from(digit(0)? << 4 | digit(1)?).ok()?;
     }
-    Some(key)
+    Some(())
 }
 
-/// Names a key without telling of it.
-pub(crate) fn key_id(key: &[u8; KEY_BYTES]) -> u16 {
+/// The first half of a key's SHA-256: tells keys apart without telling of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint([u8; 16]);
+
+impl Fingerprint {
+    /// The id by which frames name the key.
+    pub(crate) const fn id(self) -> u16 {
+        u16::from_le_bytes([self.0[0], self.0[1]])
+    }
+}
+
+pub(crate) fn fingerprint(key: &SharedKey) -> Fingerprint {
     let hash = digest::digest(&digest::SHA256, key);
-    u16::from_le_bytes([hash.as_ref()[0], hash.as_ref()[1]])
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash.as_ref()[..16]);
+    Fingerprint(half)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The opening half: ciphers and replay windows of the senders that were heard.
 
 use crate::key_schedule::KeySchedule;
-use crate::keys::SharedKey;
+use crate::keys::Fingerprint;
 use crate::replay_window::ReplayWindow;
 use crate::sealer::{SealMark, nonce};
 use ring::aead;
@@ -36,8 +36,9 @@ pub struct Opener {
     keys: KeySchedule,
     /// Senders that were heard of late, under keys that are known.
     active: HashMap<(u64, u16), Box<ActiveSender>>,
-    /// All others. Keys and not their ids tell them apart: two keys may have one id after another.
-    silent: HashMap<(u64, SharedKey), SilentSender>,
+    /// All others. Fingerprints and not ids tell their keys apart: two keys may have one id after
+    /// another. No key stays in memory for senders that are gone.
+    silent: HashMap<(u64, Fingerprint), SilentSender>,
     /// Frames opened so far: the time by which senders are silent.
     opened: u64,
     /// Frames opened at the last look for silent senders, and the active senders at the next one.
@@ -47,7 +48,7 @@ pub struct Opener {
 
 /// A sender with its cipher.
 struct ActiveSender {
-    key: SharedKey,
+    key: Fingerprint,
     cipher: aead::LessSafeKey,
     window: ReplayWindow,
     last_heard: u64,
@@ -77,7 +78,7 @@ impl Opener {
     pub fn set_keys(&mut self, keys: KeySchedule) {
         self.keys = keys;
         let keys = &self.keys;
-        let is_gone = |id: u16, sender: &ActiveSender| keys.key(id) != Some(sender.key);
+        let is_gone = |id: u16, sender: &ActiveSender| keys.fingerprint(id) != Some(sender.key);
         let gone = self.active.extract_if(|(_, id), sender| is_gone(*id, sender));
         self.silent.extend(gone.map(|((sender, _), known)| known.fall_silent(sender)));
     }
@@ -116,7 +117,7 @@ impl Opener {
         buffer: &mut [u8],
         start: usize,
     ) -> Result<usize, Refusal> {
-        let key = self.keys.key(mark.key).ok_or(Refusal::UnknownKey)?;
+        let key = self.keys.fingerprint(mark.key).ok_or(Refusal::UnknownKey)?;
         let cipher = self.keys.cipher(mark.key, mark.sender).ok_or(Refusal::UnknownKey)?;
         let next = self.silent.get(&(mark.sender, key)).map_or(0, |silent| silent.next);
         let window = ReplayWindow::beginning_at(next);
@@ -187,7 +188,7 @@ impl ActiveSender {
     }
 
     /// The sender without what only those need that are heard.
-    fn fall_silent(&self, sender: u64) -> ((u64, SharedKey), SilentSender) {
+    fn fall_silent(&self, sender: u64) -> ((u64, Fingerprint), SilentSender) {
         let (next, last_heard) = (self.window.next(), self.last_heard);
         ((sender, self.key), SilentSender { next, last_heard })
     }

@@ -1,6 +1,7 @@
 //! Sealing as its users see it: senders and receivers, hostile datagrams, and keys that change.
 
 mod datagrams;
+mod memory;
 mod opener;
 mod page;
 mod rotation;
