@@ -15,11 +15,13 @@ mod local_publications;
 mod local_subscriptions;
 mod pattern_subscriptions;
 mod rate_limit;
+mod refused_publications;
 mod reject_reason;
 mod remote_publications;
 mod schedule;
 pub(crate) mod session_constants;
 mod state;
+mod tombstones;
 
 pub use announcement::{Announcement, SessionTransport};
 pub use config::{InvalidTopicName, ResolverCounters, ResolverEvent, ResolverSettings};
@@ -34,6 +36,7 @@ use lanecast_wire::net::{
     names, query_flag,
 };
 use rate_limit::RateLimit;
+use refused_publications::QueriedAgain;
 use session_constants::FRAME_MIN;
 use state::ResolverState;
 use std::collections::BTreeSet;
@@ -50,7 +53,7 @@ pub struct Resolver {
     state: ResolverState,
     has_group: bool,
     rate_limit: RateLimit,
-    /// Topics of lost sessions, and the time at which they are queried again.
+    /// Topics of lost and refused sessions, and the time at which they are queried again.
     retries: BTreeSet<Arc<str>>,
     retry_due: Option<Nanos>,
     /// The last frame was an Advert: a Query goes first if both are due.
@@ -177,6 +180,11 @@ impl Resolver {
         self.state.now = now;
         let topics = self.state.forget(session);
         self.state.unconfirm_all(session);
+        self.retry(now, topics);
+    }
+
+    /// Has daemons asked for topics again, after a pause.
+    fn retry(&mut self, now: Nanos, topics: BTreeSet<Arc<str>>) {
         self.retries.extend(topics);
         if self.retry_due.is_none() && !self.retries.is_empty() {
             // Random: all subscribers lose a crashed publisher at the same time.
@@ -241,7 +249,8 @@ impl Resolver {
         let frame = publications.chain(self.query_deadline()).min();
         let frame = frame.map(|due| due.max(self.rate_limit.ready())).filter(|_| self.has_group);
         let others = self.state.remote.deadline().into_iter().chain(self.state.answer_deadline());
-        frame.into_iter().chain(others).chain(self.retry_due).min()
+        let retries = self.retry_due.into_iter().chain(self.state.refused_deadline());
+        frame.into_iter().chain(others).chain(retries).min()
     }
 
     fn query_deadline(&self) -> Option<Nanos> {
@@ -269,10 +278,15 @@ impl Resolver {
                 self.state.forget(session);
             }
         }
+        match self.state.take_refused() {
+            Some(QueriedAgain::Topics(topics)) => self.retry(now, topics),
+            Some(QueriedAgain::All) => self.state.query_all_again(),
+            None => {}
+        }
         self.retry_lost(now);
     }
 
-    /// Queries again for the topics of lost sessions, if that is due.
+    /// Queries again for the topics of lost and refused sessions, if that is due.
     fn retry_lost(&mut self, now: Nanos) {
         if self.retry_due.is_none_or(|due| due > now) {
             return;

@@ -72,7 +72,7 @@ pub struct ResolverCounters {
     pub malformed: u64,
     /// Entries in the group of sessions at other addresses, which were ignored.
     pub foreign: u64,
-    /// Publishers of subscribed topics beyond the limit.
+    /// Adverts of publishers of subscribed topics beyond the limit; repetitions count.
     pub overflowed: u64,
     /// Connections that a daemon has closed with a reason.
     pub ejected: u64,

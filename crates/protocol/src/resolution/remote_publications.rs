@@ -1,16 +1,12 @@
 //! Remote publications: sessions of other processes that publish topics subscribed to here.
 
 use super::announcement::Announcement;
+use super::tombstones::Tombstones;
 use crate::{Nanos, SECOND};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A closed session is ignored for this long in Adverts of the resolver that announced its end:
-/// older Adverts may arrive late. Other resolvers' Adverts count, as the end may be forged.
-const TOMBSTONE: Nanos = 10 * SECOND;
-/// Most closed sessions remembered.
-const TOMBSTONES_MAX: usize = 4_096;
 /// A session that is not advertised in the group for this long expires.
 const EXPIRY: Nanos = 30 * SECOND;
 /// One address may have this share of all topics: it cannot use up those of others.
@@ -24,10 +20,12 @@ pub(super) struct RemotePublications {
     sessions: BTreeMap<u64, Session>,
     topics: usize,
     topics_max: usize,
+    /// Topics that were removed so far.
+    removed: u64,
     /// Topics of the sessions at each address.
     addresses: BTreeMap<IpAddr, usize>,
-    /// Time of the end, by session and announcing resolver.
-    closed: BTreeMap<(u64, u64), Nanos>,
+    /// Ended sessions.
+    closed: Tombstones,
     next_sweep: Nanos,
 }
 
@@ -49,13 +47,14 @@ pub(super) enum AddError {
 }
 
 impl RemotePublications {
-    pub(super) const fn new(topics_max: usize, now: Nanos) -> Self {
+    pub(super) fn new(topics_max: usize, now: Nanos) -> Self {
         Self {
             sessions: BTreeMap::new(),
             topics: 0,
             topics_max,
+            removed: 0,
             addresses: BTreeMap::new(),
-            closed: BTreeMap::new(),
+            closed: Tombstones::default(),
             next_sweep: now.saturating_add(SWEEP),
         }
     }
@@ -82,9 +81,8 @@ impl RemotePublications {
         name: &Arc<str>,
     ) -> Result<Announcement, AddError> {
         let id = announcement.session;
-        let closed = announcer.and_then(|announcer| self.closed.get(&(id, announcer)));
         // Adverts from before the end may come after it: they must not revive the session.
-        if closed.is_some_and(|closed| now.saturating_sub(*closed) < TOMBSTONE) {
+        if announcer.is_some_and(|announcer| self.closed.covers(now, (id, announcer))) {
             return Err(AddError::Closed);
         }
         // Any host may advertise: memory is bounded.
@@ -114,6 +112,11 @@ impl RemotePublications {
         self.sessions.get(&session).map(|session| session.announcement)
     }
 
+    /// Number of topics that were removed so far: each made room.
+    pub(super) const fn removed(&self) -> u64 {
+        self.removed
+    }
+
     /// Removes a topic that is no longer subscribed to.
     pub(super) fn remove_topic(&mut self, id: u64, name: &str) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
@@ -128,6 +131,7 @@ impl RemotePublications {
     /// Subtracts topics of sessions at `address`.
     fn subtract(&mut self, address: IpAddr, removed: usize) {
         self.topics -= removed;
+        self.removed += removed as u64;
         if let Some(there) = self.addresses.get_mut(&address) {
             *there -= removed;
             if *there == 0 {
@@ -153,13 +157,10 @@ impl RemotePublications {
         id: u64,
         announcer: u64,
     ) -> Option<BTreeSet<Arc<str>>> {
-        let advertised = self.sessions.get(&id)?.advertised;
+        let session = self.sessions.get(&id)?;
         // Only its first announcer may end a session: others may not end it for all.
-        advertised.filter(|(first, _)| *first == announcer)?;
-        if self.closed.len() >= TOMBSTONES_MAX {
-            self.closed.pop_first();
-        }
-        self.closed.insert((id, announcer), now);
+        session.advertised.filter(|(first, _)| *first == announcer)?;
+        self.closed.add(now, (id, announcer), session.announcement.control.ip());
         Some(self.remove(id))
     }
 
@@ -174,7 +175,7 @@ impl RemotePublications {
             return Vec::new();
         }
         self.next_sweep = now.saturating_add(SWEEP);
-        self.closed.retain(|_, closed| now.saturating_sub(*closed) < TOMBSTONE);
+        self.closed.sweep(now);
         let silent = self.sessions.iter().filter(|(_, session)| session.is_silent(now));
         silent.map(|(id, _)| *id).collect()
     }

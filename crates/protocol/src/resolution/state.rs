@@ -8,6 +8,7 @@ use super::group_size::GroupSize;
 use super::local_publications::LocalPublications;
 use super::local_subscriptions::LocalSubscriptions;
 use super::pattern_subscriptions::{AskedPrefix, PatternSubscriptions};
+use super::refused_publications::{QueriedAgain, RefusedPublications};
 use super::remote_publications::{AddError, RemotePublications};
 use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos};
@@ -31,6 +32,7 @@ pub(super) struct ResolverState {
     pub(super) patterns: PatternSubscriptions,
     asked: AskedPrefix,
     pub(super) remote: RemotePublications,
+    refused: RefusedPublications,
     pub(super) group: GroupSize,
     pub(super) rng: Rng,
     pub(super) daemons: Vec<DaemonSession>,
@@ -49,6 +51,7 @@ impl ResolverState {
             patterns: PatternSubscriptions::new(),
             asked: AskedPrefix::default(),
             remote: RemotePublications::new(settings.topics_max, now),
+            refused: RefusedPublications::default(),
             group: GroupSize::default(),
             rng: Rng::new(settings.seed),
             daemons: Vec::new(),
@@ -169,10 +172,38 @@ impl ResolverState {
                 self.subscriptions.found(&topic, session);
                 self.events.push_back(ResolverEvent::Found { announcement, topic });
             }
-            Err(AddError::Full) => self.counters.overflowed += 1,
+            Err(AddError::Full) => {
+                self.counters.overflowed += 1;
+                // The group repeats its word; a daemon, and this process, do not.
+                if announcer.is_none_or(|announcer| announcer == self.id) {
+                    self.refused.add(&topic, self.remote.removed());
+                }
+            }
             // A frame from before the end that came late.
             Err(AddError::Closed) => {}
         }
+    }
+
+    /// Time at which publishers that found no room are queried for again, if there is room.
+    pub(super) fn refused_deadline(&self) -> Option<Nanos> {
+        self.refused.deadline(self.remote.removed())
+    }
+
+    /// Topics of publishers that found no room, if it is time to query for them again.
+    pub(super) fn take_refused(&mut self) -> Option<QueriedAgain> {
+        self.refused.take(self.now, self.remote.removed())
+    }
+
+    /// Asks daemons for the publishers of all topics again, and looks for those of this process.
+    pub(super) fn query_all_again(&mut self) {
+        let names: Vec<_> = self.subscriptions.names().collect();
+        let own = self.publications.beginning_with("");
+        let own: Vec<_> = own.filter(|topic| self.patterns.selects(topic)).cloned().collect();
+        for daemon in &mut self.daemons {
+            names.iter().for_each(|name| daemon.subscribe(name));
+            self.patterns.prefixes().for_each(|prefix| daemon.subscribe_prefix(&prefix));
+        }
+        names.iter().chain(&own).for_each(|topic| self.find_own(topic));
     }
 
     /// A session has closed, according to `announcer`.

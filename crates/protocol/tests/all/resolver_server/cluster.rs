@@ -14,6 +14,8 @@ pub(super) struct Cluster {
     pub(super) daemons: Vec<Option<ResolverServer>>,
     pub(super) members: Vec<Member>,
     pub(super) settings: ResolverServerSettings,
+    /// Most publishers that a member knows.
+    pub(super) topics_max: usize,
     pub(super) bytes: usize,
     rng: Rng,
 }
@@ -37,6 +39,7 @@ impl Cluster {
             daemons: (0..daemons).map(|_| None).collect(),
             members: Vec::new(),
             settings: ResolverServerSettings::default(),
+            topics_max: resolution::ResolverSettings::default().topics_max,
             bytes: 0,
             rng,
         };
@@ -67,6 +70,7 @@ impl Cluster {
             resolver: id,
             seed,
             has_group: false,
+            topics_max: self.topics_max,
             ..resolution::ResolverSettings::default()
         };
         let mut resolver = Resolver::new(settings, self.now);

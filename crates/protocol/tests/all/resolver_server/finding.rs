@@ -249,3 +249,60 @@ fn a_lost_session_is_found_again_if_it_is_still_told() {
         assert!(cluster.members[member].has(S, "a"), "member {member}");
     }
 }
+
+/// Publishers beyond the limit, subscribed to by their names or by a pattern, until those before
+/// them leave.
+fn room_is_made(by_pattern: bool, topics: usize, within: u64) {
+    let mut cluster = Cluster::new(1, 2, 9);
+    // A quarter of all for each address.
+    cluster.topics_max = 8;
+    cluster.join();
+    for number in 0..topics {
+        publish(&mut cluster, number % 2, S + number as u64, &format!("t.{number}"));
+        if !by_pattern {
+            subscribe(&mut cluster, 2, &format!("t.{number}"));
+        }
+    }
+    if by_pattern {
+        let pattern = TopicPattern::wildcard("t.*").expect("a pattern");
+        let selection = TopicSelection::of_patterns(vec![pattern], 10_000);
+        cluster.members[2].resolver.subscribe_pattern(1, &selection);
+    }
+    cluster.run(5 * SECOND);
+    let known = |cluster: &Cluster| -> Vec<usize> {
+        let found =
+            |number: &usize| cluster.members[2].has(S + *number as u64, &format!("t.{number}"));
+        (0..topics).filter(found).collect()
+    };
+    let first = known(&cluster);
+    assert_eq!(first.len(), 2, "a quarter of the limit");
+    let refused = cluster.members[2].resolver.counters().overflowed;
+    assert_eq!(refused, topics as u64 - 2);
+    let bytes = cluster.bytes;
+    cluster.run(100 * SECOND);
+    assert_eq!(cluster.members[2].resolver.counters().overflowed, refused, "no room, no question");
+    assert!(cluster.bytes < bytes + 50_000, "keepalives: {}", cluster.bytes - bytes);
+    for number in &first {
+        cluster.members[number % 2].resolver.unpublish(S + *number as u64);
+    }
+    let is_new = |cluster: &Cluster| {
+        let now = known(cluster);
+        now.len() == 2 && now != first
+    };
+    assert!(cluster.run_until(within, is_new), "found anew");
+    assert_eq!(cluster.members[2].gone, 2);
+}
+
+#[test]
+fn publishers_that_found_no_room_are_found_when_others_leave() {
+    for by_pattern in [false, true] {
+        room_is_made(by_pattern, 5, 4 * SECOND);
+    }
+}
+
+#[test]
+fn of_very_many_publishers_without_room_some_are_found_when_others_leave() {
+    for by_pattern in [false, true] {
+        room_is_made(by_pattern, 2_000, 4 * SECOND);
+    }
+}
