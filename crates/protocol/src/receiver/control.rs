@@ -233,7 +233,10 @@ fn begin(session: &mut Session, start: u64, body: &WelcomeBody) {
 /// Continues at `start`: datagrams before it can no longer come.
 fn resume(session: &mut Session, now: Nanos, start: u64) {
     let why = forget_history(session);
-    // The head may lie beyond already: then only the gaps before `start` are lost.
+    // The head may lie beyond already: then only the gaps before `start` are lost. They make room
+    // for that behind them.
+    let first = session.tracker.expected();
+    session.lose(now, first, distance(first, start), why);
     session.tracker.advance(start, 0, now, now);
     let first = session.tracker.expected();
     session.lose(now, first, distance(first, start), why);

@@ -138,7 +138,7 @@ impl GapTracker {
                     Arrival::Implausible
                 }
                 // The datagram itself is dropped, and is found missing later.
-                _ if self.gaps.len() >= GAPS_MAX => Arrival::Overflow,
+                _ if self.is_full() => Arrival::Overflow,
                 _ => Arrival::New,
             };
         }
@@ -149,19 +149,28 @@ impl GapTracker {
         }
     }
 
+    /// Whether the most gaps are tracked: no further one can be opened.
+    pub(super) const fn is_full(&self) -> bool {
+        self.gaps.len() >= GAPS_MAX
+    }
+
     /// Advances the head to `to`, with a gap in between except for the last `skipped`; returns the
-    /// gap.
+    /// gap. The head stays if there would be a gap beyond the most that are tracked: the datagrams
+    /// are found missing later.
     pub(super) fn advance(&mut self, to: u64, skipped: u32, now: Nanos, due: Nanos) -> Option<Gap> {
         if !before(self.head, to) {
             return None;
         }
         let from = self.head;
-        self.head = to;
-        // For one jump only: then the sender's position is known.
-        self.jump_allowed = false;
         // `skipped` may reach back before the head: those were received.
         let end = later(from, to.wrapping_sub(u64::from(skipped)));
         let count = end.wrapping_sub(from);
+        if count > 0 && self.is_full() {
+            return None;
+        }
+        self.head = to;
+        // For one jump only: then the sender's position is known.
+        self.jump_allowed = false;
         (count > 0).then(|| {
             let gap = Gap::new(from, count, now, due);
             // At the end: a new gap lies after all others, and the list stays in order.
@@ -197,7 +206,7 @@ impl GapTracker {
             let left = Gap { count: from.wrapping_sub(gap.first), ..gap };
             let right = Gap { first: to, count: gap.end().wrapping_sub(to), ..gap };
             let splits = left.count > 0 && right.count > 0;
-            if !before(from, to) || (splits && self.gaps.len() >= GAPS_MAX) {
+            if !before(from, to) || (splits && self.is_full()) {
                 return;
             }
             each(&gap, from, to.wrapping_sub(from));
@@ -222,20 +231,46 @@ impl GapTracker {
         }
     }
 
-    /// Counts `first..end`, as far as it is before the head, as missing again.
+    /// Counts `first..end`, as far as it is before the head, as missing again: in gaps next to it
+    /// when the most are tracked. Datagrams next to none are forgotten with all behind them then,
+    /// and are found missing later.
     pub(super) fn reopen(&mut self, first: u64, end: u64, now: Nanos, due: Nanos) {
         let end = earlier(end, self.head);
         let mut from = first;
-        while before(from, end) && self.gaps.len() < GAPS_MAX {
+        while before(from, end) {
             let at = self.gaps.partition_point(|gap| !before(from, gap.end()));
             let next = self.gaps.get(at).map_or(end, |gap| earlier(end, gap.first));
-            if before(from, next) {
+            if !before(from, next) {
+                from = self.gaps[at].end();
+            } else if !self.is_full() {
                 self.gaps.insert(at, Gap::new(from, next.wrapping_sub(from), now, due));
                 from = next;
+            } else if self.extend(at, from, next, due) {
+                from = next;
             } else {
-                from = self.gaps[at].end();
+                self.gaps.truncate(at);
+                self.head = from;
+                return;
             }
         }
+    }
+
+    /// Extends a gap next to `from..to`, which lies before the gap at the index `at`; false if none
+    /// is next to it.
+    fn extend(&mut self, at: usize, from: u64, to: u64, due: Nanos) -> bool {
+        if let Some(gap) = at.checked_sub(1).and_then(|at| self.gaps.get_mut(at))
+            && gap.end() == from
+        {
+            gap.count = to.wrapping_sub(gap.first);
+            gap.due = gap.due.min(due);
+            return true;
+        }
+        let Some(gap) = self.gaps.get_mut(at).filter(|gap| gap.first == to) else { return false };
+        let count = gap.end().wrapping_sub(from);
+        // Its first datagrams were never requested.
+        (gap.first, gap.count, gap.asked, gap.tries) = (from, count, from, 0);
+        gap.due = gap.due.min(due);
+        true
     }
 
     /// Counts everything from `start` on as missing again, no further back than a plausible jump.
@@ -327,6 +362,65 @@ mod tests {
         let head = tracker.head();
         assert_eq!(tracker.classify(head.wrapping_add(1), 0), Arrival::Overflow);
         assert_eq!(tracker.classify(head, 0), Arrival::New);
+    }
+
+    /// Every second datagram is missing, up to the most gaps.
+    fn full() -> GapTracker {
+        let mut tracker = with_gap(0, 1);
+        while !tracker.is_full() {
+            let head = tracker.head();
+            tracker.advance(head.wrapping_add(2), 1, 0, 0);
+        }
+        tracker
+    }
+
+    #[test]
+    fn a_datagram_beyond_the_most_gaps_is_missing_later() {
+        let mut tracker = full();
+        let head = tracker.head();
+        assert!(tracker.advance(head.wrapping_add(5), 0, 0, 0).is_none());
+        assert_eq!(tracker.head(), head, "no datagram is passed over");
+        // The next one comes behind a gap, and there is no room for it.
+        let first = tracker.expected();
+        tracker.remove(first, 1, |_, _, _| {});
+        tracker.advance(head.wrapping_add(1), 0, 0, 0).expect("a gap");
+        let head = tracker.head();
+        assert!(tracker.advance(head.wrapping_add(1), 1, 0, 0).is_none());
+        assert_eq!(tracker.head(), head.wrapping_add(1));
+        let last = *tracker.gaps().last().expect("gaps");
+        tracker.reopen(head, head.wrapping_add(1), 9, 9);
+        let extended = tracker.gaps().last().expect("gaps");
+        assert_eq!((extended.first, extended.count), (last.first, last.count + 1));
+        assert!(tracker.is_full() && tracker.overlaps_gap(head, tracker.head()));
+        // One with received datagrams before it is forgotten.
+        let head = tracker.head();
+        tracker.advance(head.wrapping_add(2), 2, 0, 0);
+        tracker.reopen(head.wrapping_add(1), head.wrapping_add(2), 9, 9);
+        assert_eq!(tracker.head(), head.wrapping_add(1));
+        assert_eq!(tracker.classify(head.wrapping_add(1), 0), Arrival::New);
+    }
+
+    #[test]
+    fn everything_counts_as_missing_again_though_the_most_gaps_are_tracked() {
+        let mut tracker = full();
+        tracker.begin(at(0), 1 << 18);
+        tracker.advance(at(10), 10, 0, 0);
+        while !tracker.is_full() {
+            let head = tracker.head();
+            tracker.advance(head.wrapping_add(1), 0, 0, 0);
+            tracker.advance(head.wrapping_add(3), 2, 0, 0);
+        }
+        tracker.gaps_mut().iter_mut().for_each(|gap| (gap.asked, gap.due) = (gap.end(), 99));
+        let head = tracker.head();
+        tracker.reopen_from(at(5), 7);
+        assert_eq!((tracker.expected(), tracker.head()), (at(5), head));
+        let mut next = at(5);
+        for gap in tracker.gaps() {
+            assert_eq!((gap.first, gap.due), (next, 7), "without a hole, and asked for at once");
+            assert!(before(gap.asked, gap.end()), "not asked for so far");
+            next = gap.end();
+        }
+        assert_eq!((next, tracker.gaps().len()), (head, GAPS_MAX));
     }
 
     #[test]

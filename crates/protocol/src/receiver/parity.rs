@@ -64,7 +64,10 @@ fn notice_sent(session: &mut Session, now: Nanos, block: FecBlock, skipped: u32,
         session.notice_gap(now, block.first, skipped);
     }
     let mut sequences = block.sequences().peekable();
-    while let Some(from) = sequences.next() {
+    // Parity may lie about any number of gaps: those beyond the most are found missing later.
+    while let Some(from) = sequences.next()
+        && !session.tracker.is_full()
+    {
         let mut end = from.wrapping_add(1);
         while sequences.next_if_eq(&end).is_some() {
             end = end.wrapping_add(1);

@@ -108,6 +108,23 @@ fn a_datagram_behind_a_loss_needs_no_room_if_no_other_is_missing_before_it() {
     assert_eq!(subscriber.lost, [vec![1, 2], vec![1, 2]]);
 }
 
+/// Every second datagram is missing until no more gaps are tracked, and no datagram finds room.
+#[test]
+fn a_datagram_without_room_beyond_the_most_gaps_is_received_later() {
+    let settings = ReceiverSettings { reorder_bytes_max: 600, ..settings() };
+    let (source, mut subscriber) = alternating(9_000, settings);
+    hear(&mut subscriber, &source, 5, &[0]);
+    (3..9_000).step_by(2).for_each(|index| hear(&mut subscriber, &source, 6, &[index]));
+    // Those that come next then, none of which finds room.
+    (3_000..9_000).for_each(|index| hear(&mut subscriber, &source, 7, &[index]));
+    let counters = *subscriber.receiver.counters();
+    assert!(counters.overflowed > 8_000, "{}", counters.overflowed);
+    (1..9_000).for_each(|index| hear(&mut subscriber, &source, 8, &[index]));
+    assert_eq!(subscriber.next, [4_500, 4_500]);
+    assert_eq!(subscriber.lost, [vec![], vec![]], "each comes once");
+    assert_eq!(subscriber.receiver.counters().lost_datagrams, 0);
+}
+
 #[test]
 fn a_loss_is_told_when_the_time_for_recovery_is_over() {
     let (source, mut subscriber) = alternating(4, settings());
