@@ -64,7 +64,7 @@ impl Stage {
             late_join: shape.is_multiple_of(2),
             fec: (shape & 4 != 0).then_some(FecSettings { data: 4, parity: 1, delay: 50_000 }),
             data_rate: script.byte().is_multiple_of(2).then_some(10_000_000),
-            seed: 3,
+            cookie_key: [3, 1],
             ..SenderSettings::default()
         };
         let mut sender = Sender::new(settings, 0);

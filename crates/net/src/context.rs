@@ -7,6 +7,7 @@ use crate::lingering_close::ClosingConnections;
 use crate::peer_socket::PeerOptions;
 use crate::sealed_socket::SocketSealing;
 use crate::settings::{IoKind, NetSettings, nanos};
+use crate::source::TransportKind;
 use crate::telemetry::Telemetry;
 use lanecast_os::interface::{self, Interface};
 use lanecast_os::tcp::TcpOptions;
@@ -202,6 +203,42 @@ impl NetContext {
     /// host may advertise a publisher.
     pub(crate) const fn can_join_by_datagrams(&self) -> bool {
         self.keys.is_some() || self.tls.is_none()
+    }
+
+    /// Transports by which publishers are joined.
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = TransportKind> {
+        self.settings.accept.iter().copied().filter(|kind| match kind {
+            TransportKind::Tcp => self.can_join_by_tcp(),
+            TransportKind::Rm | TransportKind::Ru => self.can_join_by_datagrams(),
+        })
+    }
+
+    /// Refuses a subscriber that could join no publisher: it would wait without a word.
+    ///
+    /// # Errors
+    /// If there is no transport by which publishers are joined.
+    pub(crate) fn check_joins(&self) -> Result<(), OpenError> {
+        if self.accepted().next().is_some() {
+            return Ok(());
+        }
+        let (what, fix) = match &self.tls {
+            Some(_) if self.settings.accept.contains(&TransportKind::Tcp) => (
+                "net.tls_authorities",
+                "to subscribe with TLS, name the authorities that issue publishers' certificates, \
+                 for tcp, or set net.key_file, for rm and ru",
+            ),
+            Some(_) => (
+                "net.key_file",
+                "with TLS, datagrams have to be sealed: set a key to subscribe by rm or ru, or \
+                 accept tcp",
+            ),
+            None => (
+                "net.accept",
+                "with a key and without TLS, no publisher is joined by tcp: accept rm or ru, or \
+                 set net.tls_authorities",
+            ),
+        };
+        Err(OpenError::Setting { what, fix })
     }
 
     /// Refuses datagrams that nothing seals, if connections are under TLS.

@@ -10,12 +10,16 @@ use crate::poller::Descriptor;
 use crate::sealed_socket::SocketSealing;
 use lanecast_os::udp::{GsoBatch, ReceivedRun, UdpSocket, segmentation_works};
 use lanecast_os::xdp::XdpSocket;
+use lanecast_protocol::{MICROSECOND, Nanos};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Datagrams of one sendmmsg(2) call, where the system has no segmentation offload.
 const SENDMMSG_MAX: usize = 64;
+
+/// Pause between two tries to send what a card did not take.
+pub(crate) const UNSENT_PAUSE: Nanos = 100 * MICROSECOND;
 
 /// Sends and receives datagrams at one address, or receives those of one group. Never blocks.
 ///
@@ -25,6 +29,9 @@ const SENDMMSG_MAX: usize = 64;
 pub(crate) struct DatagramSocket {
     back_end: BackEnd,
     sealing: Option<Box<SocketSealing>>,
+    /// Turns in which the card takes no frame, in place of AF_XDP's.
+    #[cfg(test)]
+    pub(crate) stalled_turns: u32,
 }
 
 #[derive(Debug)]
@@ -50,7 +57,7 @@ impl DatagramSocket {
     ) -> Self {
         let (socket, has_segmentation) = (Arc::new(socket), segmentation_works());
         let peer = Some(Box::new(PeerSocket::new(options)));
-        Self { back_end: BackEnd::Udp { socket, has_segmentation, peer }, sealing }
+        Self::of(BackEnd::Udp { socket, has_segmentation, peer }, sealing)
     }
 
     /// Has sends to one address of the kind, and to no other, make it the peer that a further
@@ -72,12 +79,40 @@ impl DatagramSocket {
     /// A socket of the system for single datagrams.
     pub(crate) fn single(socket: UdpSocket, sealing: Option<Box<SocketSealing>>) -> Self {
         let socket = Arc::new(socket);
-        Self { back_end: BackEnd::Udp { socket, has_segmentation: false, peer: None }, sealing }
+        Self::of(BackEnd::Udp { socket, has_segmentation: false, peer: None }, sealing)
     }
 
     /// A socket past the kernel's stack.
     pub(crate) fn xdp(socket: XdpSocket, sealing: Option<Box<SocketSealing>>) -> Self {
-        Self { back_end: BackEnd::Xdp(Box::new(socket)), sealing }
+        Self::of(BackEnd::Xdp(Box::new(socket)), sealing)
+    }
+
+    fn of(back_end: BackEnd, sealing: Option<Box<SocketSealing>>) -> Self {
+        Self {
+            back_end,
+            sealing,
+            #[cfg(test)]
+            stalled_turns: 0,
+        }
+    }
+
+    /// Has frames sent that the card did not take so far. Returns the time by which to call again,
+    /// whether or not there is anything new to send; `Nanos::MAX` if all have left.
+    #[inline]
+    pub(crate) fn send_rest(&mut self, now: Nanos) -> Nanos {
+        if self.leaves_frames() { now.saturating_add(UNSENT_PAUSE) } else { Nanos::MAX }
+    }
+
+    #[inline]
+    fn leaves_frames(&mut self) -> bool {
+        #[cfg(test)]
+        if self.stalled_turns > 0 {
+            self.stalled_turns -= 1;
+            return true;
+        }
+        let BackEnd::Xdp(socket) = &mut self.back_end else { return false };
+        socket.send_rest();
+        socket.has_unsent()
     }
 
     /// The local address.

@@ -46,6 +46,8 @@ pub(crate) struct Discovery {
     domain: (u64, u64),
     buffer: Box<[u8]>,
     datagram_bytes: usize,
+    /// Publishers that found no room, as far as they were reported.
+    refused: u64,
     telemetry: Telemetry,
 }
 
@@ -85,11 +87,7 @@ impl Discovery {
             bytes_rate: usual.bytes_rate / copies.max(1) as u64,
             ..usual
         };
-        let mut accept = context.settings.accept.clone();
-        accept.retain(|kind| match kind {
-            TransportKind::Tcp => context.can_join_by_tcp(),
-            TransportKind::Rm | TransportKind::Ru => context.can_join_by_datagrams(),
-        });
+        let accept = context.accepted().collect();
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
         let mut resolver = Resolver::new(settings, now);
@@ -106,6 +104,7 @@ impl Discovery {
             domain: (context.settings.host, context.settings.domain),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             datagram_bytes: context.datagram_bytes(),
+            refused: 0,
             telemetry: context.telemetry.clone(),
         })
     }
@@ -183,6 +182,11 @@ impl Discovery {
                     self.found.push_back((source, topic.to_string()));
                 }
             }
+        }
+        let refused = self.resolver.counters().overflowed;
+        if refused != self.refused {
+            self.telemetry.refused_publishers(refused - self.refused);
+            self.refused = refused;
         }
         received
     }

@@ -121,7 +121,13 @@ impl Network {
             TransportKind::Rm | TransportKind::Ru => context.datagram_bytes(),
         };
         let sender = Sender::new(
-            self.sender_settings((kind, group), pacing, session, datagram_bytes, random()?),
+            self.sender_settings(
+                (kind, group),
+                pacing,
+                session,
+                datagram_bytes,
+                [random()?, random()?],
+            ),
             clock.ns(clock.ticks()),
         );
         let status = Arc::new(PublisherStatus::default());
@@ -193,7 +199,7 @@ impl Network {
         pacing: Pacing,
         session: u64,
         datagram_bytes: usize,
-        seed: u64,
+        cookie_key: [u64; 2],
     ) -> SenderSettings {
         let settings = self.settings();
         SenderSettings {
@@ -233,7 +239,7 @@ impl Network {
                 delay: nanos(settings.fec_delay),
             }),
             pid: std::process::id(),
-            seed,
+            cookie_key,
         }
     }
 
@@ -257,6 +263,7 @@ impl Network {
         }
         topics.names().try_for_each(check_name)?;
         let context = &self.conductor.context;
+        context.check_joins()?;
         let owner_state = Arc::new(OwnerState::new().map_err(system("make an event"))?);
         let open = || -> Result<ReceiveSessions, OpenError> {
             // Any free port: publishers learn it from the Join.
@@ -381,6 +388,7 @@ impl Transport for NetTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datagram_socket::UNSENT_PAUSE;
     use lanecast_transport::{Event, Subscribe};
     use std::time::{Duration, Instant};
 
@@ -421,6 +429,47 @@ mod tests {
             }
             let _ = sessions.join(&source, "prices", 1).expect("sockets");
             assert_eq!(sessions.has_session(&source), !leaves);
+        }
+    }
+
+    /// A card that takes no frames has them sent later, though nothing new is.
+    #[test]
+    fn what_a_card_does_not_take_is_sent_in_the_next_turns() {
+        let settings = NetSettings { resolver_group: None, ..NetSettings::default() };
+        let network = Network::open(settings).expect("a network");
+        let context = &network.conductor.context;
+        let stalled = || {
+            let mut socket = context.session_socket(0).expect("a socket");
+            socket.stalled_turns = 2;
+            socket
+        };
+        let state = Arc::new(OwnerState::new().expect("an event"));
+        let (topics, how) = (TopicSelection::of_names(&["a"]), (None, DeliverySettings::default()));
+        let (net, rng) = (Arc::clone(context), Rng::new(1));
+        let mut receiving = ReceiveSessions::new(net, topics, how, stalled(), rng, state);
+        let sender = network.sender_settings(
+            (TransportKind::Ru, network.settings().group),
+            Pacing::None,
+            1,
+            context.datagram_bytes(),
+            [1, 2],
+        );
+        let mut sending = SendSession::new(
+            Sender::new(sender, 0),
+            SendTransport::Udp(stalled(), None),
+            false,
+            Arc::clone(&network.conductor.sender_waker),
+            (0, Rng::new(1)),
+            network.settings().publisher_wait,
+            Arc::default(),
+        );
+        let clock = Clock::host();
+        for is_stalled in [true, true, false] {
+            let due = receiving.drive_for_owner(1_000).0;
+            assert_eq!(due <= 1_000 + UNSENT_PAUSE, is_stalled, "{due}");
+            let due = sending.drive_for_owner();
+            let is_soon = due <= clock.ns(clock.ticks()) + UNSENT_PAUSE;
+            assert!(is_soon || !is_stalled, "{due}");
         }
     }
 

@@ -176,7 +176,7 @@ impl ReceiveSessions {
                 None => {
                     // Of the system's: a publisher learns the number, and it is all that proves the
                     // receiver when it comes back. It must not tell those of other sessions.
-                    let random = (process::random()?, self.rng.next_u64());
+                    let random = (process::random()?, process::random()?);
                     self.opener.open(&self.context, source, topic, random, now)?
                 }
             };
@@ -512,7 +512,7 @@ impl ReceiveSessions {
                 self.reporting.hurry();
             }
         }
-        let deadline = deadline.min(self.reporting.due());
+        let deadline = deadline.min(self.reporting.due()).min(self.sockets.own.send_rest(now));
         self.changes += u64::from(deadline != self.deadline);
         self.deadline = deadline;
         if has_ended {

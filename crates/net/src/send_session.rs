@@ -56,6 +56,8 @@ pub(crate) struct SendSession {
     waker: Arc<ConductorWaker>,
     /// Time of the last read of control frames.
     last_receive: Nanos,
+    /// Time of the next try to send what a card did not take.
+    unsent_due: Nanos,
     buffer: Box<[u8]>,
     /// Artificial loss: per mille, and its random numbers.
     loss: (u32, Rng),
@@ -97,6 +99,7 @@ impl SendSession {
             background,
             waker,
             last_receive: 0,
+            unsent_due: Nanos::MAX,
             buffer: vec![0; buffer_bytes].into_boxed_slice(),
             loss,
             refused: 0,
@@ -417,12 +420,16 @@ impl SendSession {
         // 100 µs would hold up the message that the frames are for.
         self.sender.suspend_warming(!self.background);
         self.flush();
+        if self.unsent_due != Nanos::MAX {
+            // The deadline sees to it.
+            self.status.is_batching.store(false, Ordering::Relaxed);
+        }
         let handshakes = match &self.transport {
             SendTransport::Udp(..) => None,
             SendTransport::Tcp(tcp) => tcp.next_deadline(),
         };
         let due = self.sender.next_deadline().into_iter().chain(handshakes);
-        let due = due.chain([self.counter_file.due()]).min().unwrap_or(Nanos::MAX);
+        let due = due.chain([self.counter_file.due(), self.unsent_due]).min().unwrap_or(Nanos::MAX);
         self.sender.suspend_warming(false);
         due
     }
@@ -440,6 +447,14 @@ impl SendSession {
             self.update_counter_file(now);
         }
         self.transmit(now);
+        self.unsent_due = match &mut self.transport {
+            SendTransport::Udp(socket, _) => socket.send_rest(now),
+            SendTransport::Tcp(_) => Nanos::MAX,
+        };
+        if self.unsent_due != Nanos::MAX {
+            // The owner's next call may come much later.
+            self.watch_batch();
+        }
         // Last: what was sent may be overwritten if no receiver decides.
         self.room_event.on_driven(self.sender.retain_from());
     }

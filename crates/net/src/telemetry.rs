@@ -27,7 +27,7 @@ const FILES_MAX: usize = 128;
 /// The most losses that the log keeps.
 const LOSSES: u32 = 256;
 
-const LABELS: [&str; 14] = [
+const LABELS: [&str; 15] = [
     "network sessions published",
     "network sessions joined",
     "network sessions without a file",
@@ -42,11 +42,13 @@ const LABELS: [&str; 14] = [
     "tls handshakes over the rate",
     "connections that gave way",
     "tls handshake ns",
+    "publishers found without room",
 ];
 const PUBLISHED: usize = 0;
 const JOINED: usize = 1;
 const WITHOUT: usize = 2;
 const ERRORS: usize = 3;
+const REFUSED_PUBLISHERS: usize = 14;
 
 /// Handshakes of accepted connections, by the counter of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +149,17 @@ impl Telemetry {
         {
             files.process.add(which as usize, count);
         }
+    }
+
+    /// Reports publishers that are not joined, as discovery knows the most that it may.
+    #[cold]
+    pub(crate) fn refused_publishers(&self, count: u64) {
+        let Some(files) = &self.files else { return };
+        files.process.add(REFUSED_PUBLISHERS, count);
+        self.error(
+            "publishers of subscribed topics are not joined: this program knows the most that it \
+             may, of all hosts or of theirs; subscribe to fewer topics, or in several programs",
+        );
     }
 
     /// Reports datagrams from `from` that are refused for their seal: in words, once for a host.

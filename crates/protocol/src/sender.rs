@@ -69,7 +69,7 @@ impl Sender {
     pub fn new(settings: SenderSettings, now: Nanos) -> Self {
         let session = Session::new(settings, now);
         Self {
-            handshake: Handshake::new(session.settings.seed, now),
+            handshake: Handshake::new(session.settings.cookie_key, now),
             repairs: Repairs::new(&session, now),
             heartbeats: Heartbeats::new(session.settings.keep_warm),
             scheduler: Scheduler::new(session.settings.data_rate, now),

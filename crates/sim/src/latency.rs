@@ -172,7 +172,7 @@ impl Run {
             distribution,
             liveness,
             fec: scenario.fec,
-            seed: scenario.seed,
+            cookie_key: [scenario.seed, 1],
             ..sender::SenderSettings::default()
         };
         let mut network = Network::new(scenario.conditions, SimRng::new(scenario.seed));

@@ -131,7 +131,7 @@ impl Publisher {
         }
         let settings = SenderSettings {
             session: truth.session,
-            seed: self.rng.any(),
+            cookie_key: [self.rng.any(), 1],
             ..self.settings.clone()
         };
         self.sender = Some(Sender::new(settings, fabric.now));

@@ -216,7 +216,7 @@ fn draw_sender(rng: &mut SimRng) -> sender::SenderSettings {
         data_rate: rng.percent(25).then(|| rng.spread(1_000_000..=100_000_000)),
         repair_share: rng.pick(&[1, 10, 20, 20]),
         link_rate: rng.pick(&[10_000_000, 1_250_000_000]),
-        seed: rng.any(),
+        cookie_key: [rng.any(), 1],
         ..sender::SenderSettings::default()
     }
 }

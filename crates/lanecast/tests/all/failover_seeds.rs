@@ -36,7 +36,7 @@ fn source(seed: u64, give_up_after: Option<Nanos>, dies: Option<Nanos>) -> Scena
         session: 7,
         distribution: Distribution::Unicast,
         late_join: true,
-        seed,
+        cookie_key: [seed, 1],
         ..SenderSettings::default()
     };
     let plan = Plan {

@@ -126,6 +126,8 @@ impl XdpSocket {
     /// As they come from the system.
     #[inline]
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
+        // However much comes: what waits here may be what the other side waits for.
+        self.send_rest();
         for index in 0..self.queues.len() {
             if let Some((run, from)) = self.receive_from_queue(index, into) {
                 self.idle = 0;
@@ -175,9 +177,6 @@ impl XdpSocket {
         &mut self,
         into: &mut [u8],
     ) -> io::Result<Option<(ReceivedRun, SocketAddr)>> {
-        if self.is_pending {
-            self.kick();
-        }
         self.idle = self.idle.wrapping_add(1);
         // Its reading is a system call, which hardly ever finds anything.
         let is_due = self.idle.is_multiple_of(SYSTEM_INTERVAL);
@@ -282,12 +281,24 @@ impl XdpSocket {
         self.destinations[self.last].1.mac()
     }
 
-    /// Makes room for `count` frames in the ring, and takes as many.
+    /// Whether the kernel has left frames in the ring, which go out by the next send or receive, or
+    /// by [`send_rest`](Self::send_rest).
+    pub const fn has_unsent(&self) -> bool {
+        self.is_pending
+    }
+
+    /// Has the kernel send what it left in the ring.
     #[inline]
-    fn make_room(&mut self, count: usize) -> io::Result<()> {
+    pub fn send_rest(&mut self) {
         if self.is_pending {
             self.kick();
         }
+    }
+
+    /// Makes room for `count` frames in the ring, and takes as many.
+    #[inline]
+    fn make_room(&mut self, count: usize) -> io::Result<()> {
+        self.send_rest();
         if self.free.len() < count {
             let queue = self.device.queue(self.out);
             queue.lock().take_free(self.device.memory(), TAKE.max(count), &mut self.free);

@@ -75,8 +75,9 @@ pub struct SenderSettings {
     pub fec: Option<FecSettings>,
     /// Process id, for display.
     pub pid: u32,
-    /// Seed of the random numbers; secret, because the cookies derive from it.
-    pub seed: u64,
+    /// Secret key of the cookies that prove the addresses of receivers: random bytes of the
+    /// operating system.
+    pub cookie_key: [u64; 2],
 }
 
 impl Default for SenderSettings {
@@ -101,7 +102,7 @@ impl Default for SenderSettings {
             link_rate: 1_250_000_000,
             fec: None,
             pid: 0,
-            seed: 0,
+            cookie_key: [0; 2],
         }
     }
 }

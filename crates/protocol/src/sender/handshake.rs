@@ -10,7 +10,7 @@ use super::session::Session;
 use super::subscribers;
 use super::token_bucket::TokenBucket;
 use crate::sequence::{before, later};
-use crate::{MICROSECOND, Nanos, SECOND, rng};
+use crate::{MICROSECOND, Nanos, SECOND};
 use lanecast_transport::DepartureReason;
 use lanecast_wire::net::{
     ChallengeBody, Frame, JoinBody, Kind, TopicEntry, WelcomeBody, flag, names,
@@ -31,16 +31,16 @@ const NAMES_MAX: usize = 2_048;
 /// Stateless cookies: a keyed hash of the address, the receiver and the time.
 #[derive(Debug)]
 struct Cookies {
-    keys: (u64, u64),
+    key: [u64; 2],
 }
 
 impl Cookies {
-    const fn new(seed: u64) -> Self {
-        Self { keys: (rng::mix(seed), rng::mix(seed ^ 0x5bd1_e995_9e37_79b9)) }
+    const fn new(key: [u64; 2]) -> Self {
+        Self { key }
     }
 
     fn make(&self, now: Nanos, from: SocketAddr, receiver: u64, age: u64) -> u64 {
-        let mut hasher = SipHasher24::new_with_keys(self.keys.0, self.keys.1);
+        let mut hasher = SipHasher24::new_with_keys(self.key[0], self.key[1]);
         // The period is part of the hash, so that cookies expire without being stored.
         (from, receiver, (now / COOKIE_LIFE).wrapping_sub(age)).hash(&mut hasher);
         // 0 stands for no cookie.
@@ -62,8 +62,8 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    pub(super) fn new(seed: u64, now: Nanos) -> Self {
-        Self { cookies: Cookies::new(seed), searches: TokenBucket::new(SEARCH_RATE, now) }
+    pub(super) fn new(cookie_key: [u64; 2], now: Nanos) -> Self {
+        Self { cookies: Cookies::new(cookie_key), searches: TokenBucket::new(SEARCH_RATE, now) }
     }
 
     /// Handles a Join: of a new receiver, of one that resumes, or for further topics.
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_valid_for_one_address_and_a_while() {
-        let cookies = Cookies::new(7);
+        let cookies = Cookies::new([7, 8]);
         let here = SocketAddr::from(([127, 0, 0, 1], 1));
         let there = SocketAddr::from(([127, 0, 0, 1], 2));
         let cookie = cookies.make(SECOND, here, 5, 0);
@@ -394,6 +394,9 @@ mod tests {
         assert!(!cookies.is_valid(SECOND, there, 5, cookie));
         assert!(!cookies.is_valid(SECOND, here, 6, cookie));
         assert!(!cookies.is_valid(SECOND, here, 5, 0));
-        assert!(!Cookies::new(8).is_valid(SECOND, here, 5, cookie));
+        // All of the key counts.
+        for other in [[8, 8], [7, 7], [7, 8 | 1 << 63], [7 | 1 << 63, 8]] {
+            assert!(!Cookies::new(other).is_valid(SECOND, here, 5, cookie));
+        }
     }
 }

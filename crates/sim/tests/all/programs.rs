@@ -269,7 +269,7 @@ impl Programs {
             window_bytes: WINDOW_BYTES,
             longest_message: 1_024,
             liveness: LIVENESS,
-            seed: self.rng.next_u64(),
+            cookie_key: [self.rng.next_u64(), 1],
             ..SenderSettings::default()
         };
         let mut sender = Sender::new(settings, self.now);

@@ -34,7 +34,7 @@ fn crowd(is_group: bool) -> Scenario {
         distribution,
         pacing: Pacing::Slowest,
         receivers_max: count,
-        seed: 7,
+        cookie_key: [7, 1],
         ..SenderSettings::default()
     };
     let plan = Plan {
