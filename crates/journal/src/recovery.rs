@@ -163,7 +163,13 @@ impl<'a, S: Storage> Recovery<'a, S> {
                         show(ScanEvent::Seal);
                         break None;
                     }
-                    Step::Stopped(kind) => break Some(kind),
+                    Step::Stopped(kind) => {
+                        let torn = self.torn_end(place, &segment, &scanner)?;
+                        if torn.is_none() && self.is_written_by_now(&segment, scanner)? {
+                            continue;
+                        }
+                        break Some((kind, torn));
+                    }
                 }
             };
             // Records after the last one known durable may be in the page cache only.
@@ -173,9 +179,21 @@ impl<'a, S: Storage> Recovery<'a, S> {
                 unsynced = Some((segment.number, from..scanner.offset));
             }
             self.indexes.push((segment.number, index));
-            if let Some(kind) = stopped {
-                return self.stop(place, &segment, scanner, kind, unsynced);
-            }
+            let Some((kind, torn)) = stopped else { continue };
+            let sequence_check = scanner.sequence_check;
+            let Some(tail) = torn else {
+                let (storage, number) = (self.storage, segment.number);
+                let damage = corruption(storage, number, &scanner, sequence_check.next, kind);
+                return Err(damage.into());
+            };
+            return Ok(End {
+                segment: segment.number,
+                offset: scanner.offset,
+                sequence_check,
+                torn: tail.end.map(|end| scanner.offset..end),
+                unsynced,
+                indexes: self.indexes,
+            });
         }
         // All segments are sealed: the next record opens a new one.
         let segment = self.segment_numbers[self.segment_numbers.len() - 1] + 1;
@@ -183,43 +201,44 @@ impl<'a, S: Storage> Recovery<'a, S> {
         Ok(End { segment, offset, sequence_check, torn: None, unsynced, indexes: self.indexes })
     }
 
-    /// Decides what lies behind the last valid record: a torn write, or damage to durable records.
-    fn stop(
-        mut self,
+    /// The bytes behind the last valid record, if they are a torn write; `None` if they prove that
+    /// the next record was durable.
+    fn torn_end(
+        &mut self,
         place: usize,
         segment: &Segment<S::File>,
-        scanner: RecordScanner,
-        kind: CorruptionKind,
-        unsynced: Option<(u64, Range<u64>)>,
-    ) -> Result<End, OpenError> {
-        let storage = self.storage;
-        let corrupt = |sequence| corruption(storage, segment.number, &scanner, sequence, kind);
-        let Some(expected) = scanner.sequence_check.next else {
-            return Err(corrupt(None).into());
-        };
+        scanner: &RecordScanner,
+    ) -> Result<Option<Tail>, OpenError> {
+        let Some(expected) = scanner.sequence_check.next else { return Ok(None) };
         // A reader beside a writer may have opened a file that has since become another segment.
         // The writer renames before it reuses, so opening the name again detects that.
         self.open(segment.number)?;
         let tail = Tail::scan(&mut self.read_buffer, segment, scanner.offset)?;
         // A later header says that this record was durable before it was written.
         if tail.durable >= Some(expected) {
-            return Err(corrupt(Some(expected)).into());
+            return Ok(None);
         }
         // Records behind a gap prove that the records in it were durable.
         for number in &self.segment_numbers[place + 1..] {
             let later = self.open(*number)?;
             if !is_blank(&mut self.read_buffer, &later)? {
-                return Err(corrupt(Some(expected)).into());
+                return Ok(None);
             }
         }
-        Ok(End {
-            segment: segment.number,
-            offset: scanner.offset,
-            sequence_check: scanner.sequence_check,
-            torn: tail.end.map(|end| scanner.offset..end),
-            unsynced,
-            indexes: self.indexes,
-        })
+        Ok(Some(tail))
+    }
+
+    /// Whether the record that was missing is there after all: a living writer may have written it,
+    /// and those that prove it durable, since it was looked for.
+    fn is_written_by_now(
+        &mut self,
+        segment: &Segment<S::File>,
+        mut scanner: RecordScanner,
+    ) -> StorageResult<bool> {
+        self.read_buffer.forget();
+        let step = scanner.step(&mut self.read_buffer, segment)?;
+        self.read_buffer.forget();
+        Ok(!matches!(step, Step::Stopped(_)))
     }
 }
 

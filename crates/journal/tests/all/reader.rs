@@ -1,9 +1,9 @@
-//! A reader opens a journal whose writer removes segments meanwhile.
+//! Readers beside a living writer, which appends records and removes segments meanwhile.
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
-    Entry, JournalConfig, Log, OpenError, OpenMode, Reader, Retention, Start, Storage,
-    StorageResult,
+    Entry, JournalConfig, JournalReport, Log, OpenError, OpenMode, Reader, Repair, Retention,
+    Start, Storage, StorageResult, Verdict,
 };
 use lanecast_sim::disk::{SimulatedDisk, SimulatedFile};
 use std::fmt;
@@ -120,4 +120,36 @@ fn a_segment_that_no_retention_has_removed_is_missing() {
         }
     }));
     assert!(matches!(opened, Err(OpenError::Storage(_))), "{opened:?}");
+}
+
+/// Records that are written between two looks of a check, at the place where the first one found
+/// none, and behind it.
+#[test]
+fn records_that_are_written_while_a_journal_is_checked_are_no_damage() {
+    for count in [1, 2, 40, 300] {
+        let check = |what: &dyn Fn(&InterruptedDisk)| {
+            let disk = SimulatedDisk::new(1, 4 << 20);
+            let settings = JournalConfig { segment_bytes: SEGMENT, ..JournalConfig::default() };
+            let mut log = Log::open(disk.clone(), settings).unwrap();
+            append(&mut log, 10);
+            log.preallocate().unwrap();
+            // Those of the check, each with a second look.
+            let mut looks = 0;
+            what(&InterruptedDisk::new(&disk, move |name| {
+                looks += usize::from(name.starts_with("0000000000000001"));
+                if looks == 2 {
+                    append(&mut log, count);
+                }
+            }));
+        };
+        check(&|disk| {
+            let report = JournalReport::verify(disk, |_, _| {}).unwrap();
+            let is_damaged = matches!(report.verdict, Verdict::Corrupt(_));
+            assert!(!is_damaged, "{count}: {:?}", report.verdict);
+        });
+        check(&|disk| {
+            let plan = Repair::plan(disk).unwrap();
+            assert!(!plan.is_needed(), "{count}: {plan:?}");
+        });
+    }
 }
