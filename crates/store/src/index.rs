@@ -218,6 +218,8 @@ fn cut_front(span: &mut Span, first: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lanecast_sim::rng::SimRng;
+    use std::collections::BTreeMap;
 
     /// A journal of (position, sequence, whether it was moved), and its index.
     #[derive(Default)]
@@ -350,6 +352,55 @@ mod tests {
         journal.add(140..150);
         let again: Vec<u64> = (10..150).collect();
         assert_eq!(journal.sequences(10), again);
+    }
+
+    /// A log that is written, cut, given up and moved at random, beside the places of its messages.
+    #[test]
+    fn every_message_is_found_where_it_was_written_last() {
+        for seed in 0..300 {
+            let (mut rng, mut journal) = (SimRng::new(seed), Journal::default());
+            let mut places: BTreeMap<u64, u64> = BTreeMap::new();
+            let mut next = 0;
+            for _ in 0..rng.within(5..=60) {
+                let oldest = places.keys().next().copied().unwrap_or(next);
+                match rng.within(0..=9) {
+                    0..=3 => {
+                        let count = rng.spread(1..=40);
+                        for sequence in next..next + count {
+                            journal.add(sequence..sequence + 1);
+                            places.insert(sequence, journal.position);
+                        }
+                        next += count;
+                    }
+                    4..=5 => {
+                        next = rng.within(oldest..=next);
+                        journal.index.on_truncated(next);
+                        places.split_off(&next);
+                    }
+                    6 => {
+                        let first = rng.within(oldest..=next);
+                        journal.index.on_trimmed(first);
+                        places = places.split_off(&first);
+                    }
+                    _ => {
+                        let (cut, mut left) =
+                            (rng.within(0..=journal.position), rng.spread(1..=60));
+                        let ranges: Vec<Range<u64>> = journal.index.before(cut).collect();
+                        for sequence in ranges.into_iter().flatten() {
+                            if left > 0 {
+                                left -= 1;
+                                journal.move_on(sequence..sequence + 1);
+                                places.insert(sequence, journal.position);
+                            }
+                        }
+                    }
+                }
+                let from = places.keys().next().copied().unwrap_or(next);
+                let from = rng.within(from..=next);
+                let expected: Vec<_> = places.range(from..).map(|(key, at)| (*key, *at)).collect();
+                assert_eq!(journal.read(from), expected, "seed {seed}");
+            }
+        }
     }
 
     #[test]

@@ -44,13 +44,21 @@ impl MessagesAhead {
 
     #[inline]
     fn push(&mut self, unix_ns: u64, body: &[u8]) {
-        if self.taken.0 == self.messages.len() {
-            self.messages.clear();
-            self.bytes.clear();
-            self.taken = (0, 0);
+        let (count, bytes) = self.taken;
+        if count * 2 >= self.messages.len() && bytes * 2 >= self.bytes.len() {
+            self.forget_taken();
         }
         self.bytes.extend_from_slice(body);
         self.messages.push((unix_ns, self.bytes.len()));
+    }
+
+    /// Uses the memory of the messages that were taken again: no more is moved for it than was
+    /// taken.
+    fn forget_taken(&mut self) {
+        let (count, bytes) = std::mem::take(&mut self.taken);
+        self.messages.drain(..count);
+        self.bytes.drain(..bytes);
+        self.messages.iter_mut().for_each(|(_, end)| *end -= bytes);
     }
 
     /// Time and bytes of the first message that is left.
@@ -179,5 +187,26 @@ impl<S: Storage> Reading<S> {
         })?;
         *is_seeking = next == first;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader that never takes all that was read ahead, as one with short answers.
+    #[test]
+    fn messages_that_were_taken_take_no_memory() {
+        for length in [0, 1_000] {
+            let (mut ahead, body) = (MessagesAhead::new(5), vec![7; length]);
+            (0..10).for_each(|time| ahead.push(time, &body));
+            for time in 10..100_000 {
+                assert_eq!(ahead.first(), Some((time - 10, body.as_slice())));
+                ahead.advance();
+                ahead.push(time, &body);
+            }
+            assert_eq!((ahead.next, ahead.end(), ahead.len()), (99_995, 100_005, 10 * length));
+            assert!(ahead.messages.len() <= 32 && ahead.bytes.len() <= 32 * length);
+        }
     }
 }
