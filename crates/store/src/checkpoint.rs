@@ -39,6 +39,10 @@ pub struct StoreRecovery {
     pub records: u64,
     /// Checkpoints that could not be used, with the reasons.
     pub refused: Vec<String>,
+    /// The journal lacks records that were durable: a checkpoint of the same data tells of them. So
+    /// the store has another identity from now on, copies what is missing, and becomes a member of
+    /// its streams again.
+    pub has_lost_records: bool,
 }
 
 /// The store whose state a journal says.
@@ -233,8 +237,9 @@ impl Checkpoints {
                     positions.push(position);
                     break;
                 }
-                Err(reason) => {
+                Err(Refusal { reason, proves_loss }) => {
                     recovery.refused.push(format!("{}: {reason}", storage.path(&name(position))));
+                    recovery.has_lost_records |= proves_loss;
                 }
             }
         }
@@ -282,29 +287,49 @@ fn read_header(bytes: &[u8], length: u64) -> Result<(CheckpointHeader, &[u8]), &
     if is_whole { Ok((header, rest)) } else { Err(DAMAGED) }
 }
 
+/// Reason why a checkpoint cannot be used.
+#[derive(Debug)]
+struct Refusal {
+    reason: String,
+    /// It is whole and of this data, and the journal has no longer what it covers.
+    proves_loss: bool,
+}
+
+impl<E: ToString> From<E> for Refusal {
+    fn from(reason: E) -> Self {
+        Self { reason: reason.to_string(), proves_loss: false }
+    }
+}
+
 /// Reads a checkpoint and the record at its position, which has to be the one that it names.
 fn load<S: Storage>(
     storage: &S,
     position: u64,
     identity: &StoreIdentity,
     open: &impl Fn(Start) -> Result<Cursor<S>, ReadError>,
-) -> Result<(Replica, Cursor<S>), String> {
-    let file = storage.open(&name(position), OpenMode::Read).map_err(|it| it.to_string())?;
-    let length = file.length().map_err(|it| it.to_string())?;
+) -> Result<(Replica, Cursor<S>), Refusal> {
+    let file = storage.open(&name(position), OpenMode::Read)?;
+    let length = file.length()?;
     let mut bytes = vec![0; HEADER_BYTES];
-    let filled = file.fill_at(&mut bytes, 0).map_err(|it| it.to_string())?;
+    let filled = file.fill_at(&mut bytes, 0)?;
     // Before memory is taken for the rest: the header names its length.
-    read_header(&bytes[..filled], length)?;
-    bytes.resize(usize::try_from(length).map_err(|it| it.to_string())?, 0);
-    let filled = file.fill_at(&mut bytes, 0).map_err(|it| it.to_string())?;
+    let (header, _) = read_header(&bytes[..filled], length)?;
+    bytes.resize(usize::try_from(length)?, 0);
+    let filled = file.fill_at(&mut bytes, 0)?;
     let mut replica = Replica::decode(&bytes[..filled], identity)?;
     if replica.position != position {
         return Err("its name is that of another".into());
     }
-    let mut cursor = open(Start::Sequence(position)).map_err(|it| it.to_string())?;
-    let found = cursor.read().map_err(|it| it.to_string())?;
+    // Only durable records are covered, so all of them were.
+    let proves_loss = header.incarnation.get() == identity.incarnation;
+    let lost = |reason: &str| Refusal { reason: reason.into(), proves_loss };
+    let mut cursor = match open(Start::Sequence(position)) {
+        Err(ReadError::Ahead { .. }) => return Err(lost("the journal ends before it")),
+        opened => opened?,
+    };
+    let found = cursor.read()?;
     let is_it = |it: &Record<'_>| it.sequence == position && it.checksum == replica.checksum;
-    let record = found.filter(is_it).ok_or("the journal has another history")?;
+    let record = found.filter(is_it).ok_or_else(|| lost("the journal has another history"))?;
     replica.catalog.unix_ns = record.unix_ns;
     Ok((replica, cursor))
 }

@@ -51,6 +51,12 @@ impl Incarnation {
         self.cut.is_some()
     }
 
+    /// Another identity for the same records: some that were promised are not there.
+    pub(crate) fn renew(self, directory: &Path) -> Result<Self, DirectoryError> {
+        let drawn = Self::draw(directory, false, self.cut);
+        drawn.map_err(|error| DirectoryError::Io { path: directory.to_owned(), error })
+    }
+
     /// Draws a new identity, and keeps it before anything is promised under it.
     fn draw(directory: &Path, is_empty: bool, last_cut: Option<u64>) -> io::Result<Self> {
         let number = lanecast_os::process::random()?;

@@ -41,6 +41,7 @@ mod proof;
 mod publisher;
 mod reading;
 mod record_heads;
+mod recovery;
 mod requests;
 mod retention;
 mod room_wait;

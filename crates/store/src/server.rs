@@ -1,7 +1,7 @@
 //! A store, driven by the calls of its program.
 
 use crate::administration::Administration;
-use crate::checkpoint::{Checkpoints, Replica, StoreIdentity, StoreRecovery};
+use crate::checkpoint::{Replica, StoreRecovery};
 use crate::checkpointer::{Checkpointer, HEADS_BYTES};
 use crate::clients::Clients;
 use crate::commit_delay::{CommitDelay, MANY};
@@ -15,13 +15,13 @@ use crate::name;
 use crate::options::StoreOptions;
 use crate::outbox::Outbox;
 use crate::peers::Peers;
+use crate::recovery::recover;
 use crate::requests::{Requests, read};
 use crate::retention::RetentionTask;
 use crate::stats::StoreStats;
 use crate::telemetry::Telemetry;
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
-use lanecast_journal::Durability;
 use lanecast_persistence::{Nanos, Store, StoreLog, StoreOutlet, StoreRefusal, StreamSummary};
 use lanecast_stats::unix_ns;
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
@@ -189,13 +189,8 @@ impl<T: Transport + Clone> StoreServer<T> {
         let StoreDirectory { incarnation, journal, written } =
             StoreDirectory::open(directory, journal_config, options.has_direct_writes)?;
         let storage = StoreDirectory::storage(directory, options.has_direct_writes);
-        let has_older_checkpoints = incarnation.has_older_records();
-        let incarnation = incarnation.number;
-        let identity =
-            StoreIdentity { settings, incarnation, has_older_checkpoints, segment_bytes };
-        let recovered = Checkpoints::recover(&storage, &identity, |start| {
-            journal.cursor(start, Durability::Persisted)
-        })?;
+        let (identity, recovered) = recover(directory, &storage, &journal, incarnation, settings)?;
+        let incarnation = identity.incarnation;
         let recovery = recovered.recovery.clone();
         let Replica { machine, catalog, .. } = recovered.replica.clone();
         let checkpointer =

@@ -345,8 +345,8 @@ fn a_checkpoint_of_other_data_or_another_history_is_not_used() {
     let position = write(&disk, &writer.log, &mut Checkpoints::default());
     let other = StoreIdentity { incarnation: 78, ..identity() };
     let found = Checkpoints::recover(&disk, &other, |start| writer.log.cursor(start));
-    let refused = found.expect("recovered").recovery.refused;
-    assert!(refused[0].contains("other data"), "{refused:?}");
+    let recovery = found.expect("recovered").recovery;
+    assert!(recovery.refused[0].contains("other data") && !recovery.has_lost_records);
     // Drawn for the records that a repair has left: they stand behind the checkpoint.
     let redrawn = StoreIdentity { has_older_checkpoints: true, ..other };
     let found = Checkpoints::recover(&disk, &redrawn, |start| writer.log.cursor(start));
@@ -360,7 +360,10 @@ fn a_checkpoint_of_other_data_or_another_history_is_not_used() {
     other.create(&name(position)).expect("made").write_all_at(&copy, 0).expect("written");
     let found = recover(&other, &second.log);
     assert!(found.recovery.refused[0].contains("history"), "{:?}", found.recovery);
+    assert!(found.recovery.has_lost_records, "those that it covers were durable");
     assert_same(&found.replica, &replayed(&second.log));
+    let found = Checkpoints::recover(&other, &redrawn, |start| second.log.cursor(start));
+    assert!(!found.expect("recovered").recovery.has_lost_records, "under another identity");
     // And one that ends before.
     let short = SimulatedDisk::new(3, ROOM);
     let mut third = Writer::open(&short);
@@ -368,6 +371,7 @@ fn a_checkpoint_of_other_data_or_another_history_is_not_used() {
     short.create(&name(position)).expect("made").write_all_at(&copy, 0).expect("written");
     let found = recover(&short, &third.log);
     assert_eq!((found.recovery.checkpoint, found.recovery.refused.len()), (None, 1));
+    assert!(found.recovery.has_lost_records);
 }
 
 /// Two checkpoints, and a third one during which the machine stops at each call in turn.

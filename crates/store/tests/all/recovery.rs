@@ -2,7 +2,10 @@
 
 use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
-use lanecast_store::{DurableOptions, DurableSubscriber, PersistentPublisher, ReceiverEvent};
+use lanecast_store::{
+    DurableOptions, DurableSubscriber, PersistentPublisher, ReceiverEvent, SourceEvent,
+};
+use std::path::PathBuf;
 use std::time::Instant;
 
 const MESSAGES: u64 = 20_000;
@@ -92,4 +95,58 @@ fn a_store_with_damaged_checkpoints_reads_all_and_says_why() {
     let (has_checkpoint, records, refused) = recovery(&stores);
     assert!(!has_checkpoint && records > MESSAGES && refused == 2, "{records} records");
     read_all(&mut stores, MESSAGES);
+}
+
+/// The files of a store's journal with this ending, and their contents.
+fn files(stores: &Stores, ending: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = std::fs::read_dir(stores.path(0).join("journal")).expect("a directory");
+    let paths = files.map(|file| file.expect("a file").path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|it| it == ending));
+    paths.map(|path| (path.clone(), std::fs::read(path).expect("read"))).collect()
+}
+
+/// A disk that loses its last writes, but for a checkpoint: with a store that has nothing of them
+/// and this one, the messages would be forgotten.
+#[test]
+fn a_store_whose_journal_lacks_what_its_checkpoint_covers_does_not_count() {
+    let mut stores = Stores::new(3);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 100);
+    until_stable(&mut stores, &mut publisher);
+    stores.stop(2);
+    stores.stop(0);
+    let (older, identity) = (files(&stores, "segment"), stores.path(0).join("incarnation"));
+    stores.start(0);
+    send(&mut stores, &mut publisher, 100);
+    until_stable(&mut stores, &mut publisher);
+    drop(publisher);
+    stores.stop(0);
+    stores.stop(1);
+    let before = std::fs::read(&identity).expect("read");
+    for (path, bytes) in older {
+        std::fs::write(path, bytes).expect("written");
+    }
+    stores.start(0);
+    assert!(stores.servers[0].as_ref().expect("running").recovery().has_lost_records);
+    assert_ne!(std::fs::read(&identity).expect("read"), before);
+    stores.start(2);
+    let mut publisher = stores.open(7);
+    let (mut is_told, deadline) = (false, Instant::now() + TIMEOUT);
+    while !is_told {
+        assert!(Instant::now() < deadline, "it waits for the store that has all");
+        publisher.poll(|event| {
+            is_told |= matches!(event, SourceEvent::Waiting { wiped, .. } if wiped == ["store-0"]);
+        });
+        assert!(!publisher.is_registered(), "stable messages are forgotten");
+        stores.poll();
+    }
+    stores.start(1);
+    until(&mut stores, &mut publisher, "registered", |_, it| it.is_registered());
+    assert_eq!(publisher.next(), 200);
+    // It becomes a member again, and keeps its identity from then on.
+    until(&mut stores, &mut publisher, "another member", |_, it| it.members() > 1);
+    drop(publisher);
+    stores.stop(0);
+    stores.start(0);
+    assert!(!stores.servers[0].as_ref().expect("running").recovery().has_lost_records);
 }
