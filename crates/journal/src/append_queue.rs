@@ -9,7 +9,7 @@ use crate::encoder::Encoder;
 use crate::error::{AppendError, WaitError};
 use crate::lock::lock;
 use crate::record::Entry;
-use crate::storage::{StorageError, StorageErrorKind, StorageResult};
+use crate::storage::{StorageError, StorageResult};
 use core::mem;
 use core::ops::RangeInclusive;
 use lanecast_base::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -34,7 +34,8 @@ pub enum Health {
     /// Appends are written.
     #[default]
     Good,
-    /// The disk is full; appending continues by itself when there is space.
+    /// The disk is full, or no file descriptor is free for the next segment; appending continues by
+    /// itself when there is one.
     NoSpace,
     /// The disk has failed; the journal accepts nothing any more. See `Journal::failure`.
     Failed,
@@ -287,7 +288,7 @@ impl AppendQueue {
             }
             Err(error)
                 // A full disk heals, unless the journal is closing: nothing would retry then.
-                if error.kind == StorageErrorKind::NoSpace && state.phase != Phase::Closing =>
+                if error.may_pass() && state.phase != Phase::Closing =>
             {
                 state.stalled = Some(batch);
                 state.phase = Phase::NoSpace;

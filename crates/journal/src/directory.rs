@@ -7,6 +7,7 @@ use crate::storage::{
 };
 use lanecast_os::{LockByte, durable_directory};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::num::NonZeroU64;
@@ -61,7 +62,10 @@ impl Directory {
 }
 
 fn failed(operation: &'static str, path: String, error: &io::Error) -> StorageError {
+    let has_no_descriptor =
+        matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
     let kind = match error.kind() {
+        _ if has_no_descriptor => StorageErrorKind::NoDescriptor,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageErrorKind::NoSpace,
         io::ErrorKind::NotFound => StorageErrorKind::NotFound,
         _ => StorageErrorKind::Other,
@@ -194,7 +198,7 @@ impl StoredFile for DirectoryFile {
         // Reserve first, so that a full disk fails before anything is written. File systems without
         // `fallocate` get their space from the zeros below.
         let is_reserved = match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => false,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
             Ok(()) => true,
             Err(error) => return Err(self.error("reserve space for")(error.into())),
         };

@@ -198,6 +198,14 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Whether the same records may be read later: no file descriptor was free.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::Open(OpenError::Storage(error)) if error.may_pass())
+    }
+}
+
 impl From<StorageError> for ReadError {
     fn from(error: StorageError) -> Self {
         Self::Open(error.into())

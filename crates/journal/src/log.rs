@@ -15,7 +15,7 @@ use crate::recycler::Recycler;
 use crate::retention::retain;
 use crate::segment::{Format, Segment};
 use crate::start::{Source, Start};
-use crate::storage::{Fill, Storage, StorageError, StorageErrorKind, StorageResult};
+use crate::storage::{Fill, Storage, StorageError, StorageResult};
 use crate::writer::{Progress, SegmentSupply, Writer};
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
@@ -144,7 +144,8 @@ impl<S: Storage> Log<S> {
     /// Writes and synchronizes the appended records; returns the last persisted sequence.
     ///
     /// # Errors
-    /// `NoSpace`: nothing is lost, and the next call continues. Any other error is final.
+    /// One that [may pass](StorageError::may_pass): nothing is lost, and the next call continues. Any
+    /// other error is final.
     pub fn commit(&mut self) -> StorageResult<u64> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -161,7 +162,7 @@ impl<S: Storage> Log<S> {
             });
         match outcome {
             Ok(()) => self.batch.clear(),
-            Err(error) if error.kind == StorageErrorKind::NoSpace => {
+            Err(error) if error.may_pass() => {
                 self.batch.is_stalled = true;
                 return Err(error);
             }

@@ -8,6 +8,8 @@ use core::fmt;
 pub enum StorageErrorKind {
     /// The disk or quota is full.
     NoSpace,
+    /// The process, or the system, has no free file descriptor.
+    NoDescriptor,
     /// The file does not exist.
     NotFound,
     /// Another process has locked the directory.
@@ -32,6 +34,14 @@ pub struct StorageError {
     pub message: String,
 }
 
+impl StorageError {
+    /// Whether the same operation may succeed later: there is space then, or a free descriptor.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self.kind, StorageErrorKind::NoSpace | StorageErrorKind::NoDescriptor)
+    }
+}
+
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, path, kind, message } = self;
@@ -40,6 +50,10 @@ impl fmt::Display for StorageError {
                 f,
                 "cannot {operation} {path}: {message}; free some space, and appending continues by \
                  itself"
+            ),
+            StorageErrorKind::NoDescriptor => write!(
+                f,
+                "cannot {operation} {path}: {message}; raise `ulimit -n`: it is tried again"
             ),
             StorageErrorKind::NotFound => {
                 write!(f, "cannot {operation} {path}: the file does not exist")

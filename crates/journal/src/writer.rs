@@ -39,7 +39,7 @@ impl<S: Storage> Writer<S> {
     /// its segment's length.
     ///
     /// # Errors
-    /// `NoSpace`: calling it again with the same batch continues. Any other error is final.
+    /// One that may pass: calling it again with the same batch continues. Any other error is final.
     pub(crate) fn write(
         &mut self,
         batch: &mut CommitBatch,

@@ -208,6 +208,11 @@ impl<S: Storage> Task<S> {
             }
             let is_at_end = match self.follow(ends.is_some()) {
                 Ok(is_at_end) => is_at_end,
+                // Nothing was taken over in part. At the end the next start reads the records.
+                Err(DirectoryError::Read(error)) if error.may_pass() => {
+                    self.shared.lock().failure = Some(error.to_string());
+                    true
+                }
                 Err(error) => {
                     self.shared.lock().error = Some(error);
                     return;

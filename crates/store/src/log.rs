@@ -310,6 +310,13 @@ impl<S: Storage> JournalLog<S> {
         Some(readings.remove(at))
     }
 
+    /// Reading has failed; what may pass is asked for again.
+    fn note(&self, error: ReadError) {
+        if !error.may_pass() {
+            *self.read_error.borrow_mut() = Some(error);
+        }
+    }
+
     fn remember(&self, mut reading: Reading<S>) {
         reading.ahead_left = AHEAD_READ_MAX;
         let mut readings = self.readings.borrow_mut();
@@ -350,10 +357,14 @@ impl<S: Storage> JournalLog<S> {
         index.place(sequence).filter(|place| place.position <= self.persisted())
     }
 
-    /// A cursor at the place; `None` while the journal makes the index of its segment anew.
+    /// A cursor at the place; `None` while the journal makes the index of its segment anew, or no
+    /// descriptor is free.
     fn cursor(&self, place: Place) -> Result<Option<Cursor<S>>, ReadError> {
         let start = Start::Sequence(place.position);
-        let cursor = self.journal.try_cursor(start, Durability::Persisted)?;
+        let cursor = match self.journal.try_cursor(start, Durability::Persisted) {
+            Err(error) if error.may_pass() => None,
+            found => found?,
+        };
         self.awaits_index.set(cursor.is_none());
         Ok(cursor)
     }
@@ -441,9 +452,7 @@ impl<S: Storage> JournalLog<S> {
         from: u64,
         visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
     ) {
-        if let Err(error) = self.try_read(stream, from, usize::MAX, visit) {
-            *self.read_error.borrow_mut() = Some(error);
-        }
+        self.try_read(stream, from, usize::MAX, visit).unwrap_or_else(|it| self.note(it));
     }
 
     /// Stops behind `limit` bytes of the journal, and no more than a slice beyond.
@@ -574,16 +583,14 @@ impl<S: Storage> StoreLog for JournalLog<S> {
                 Some(sequence)
             }
             Err(error) => {
-                *self.read_error.borrow_mut() = Some(error);
+                self.note(error);
                 None
             }
         }
     }
 
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool) {
-        if let Err(error) = self.try_read(stream, from, ANSWER_READ_MAX, visit) {
-            *self.read_error.borrow_mut() = Some(error);
-        }
+        self.try_read(stream, from, ANSWER_READ_MAX, visit).unwrap_or_else(|it| self.note(it));
     }
 }
 

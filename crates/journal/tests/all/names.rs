@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
-    Entry, JournalConfig, Log, OpenMode, Retention, Storage, StorageError, StorageErrorKind,
-    StorageResult,
+    Durability, Entry, Health, Journal, JournalConfig, Log, OpenMode, Retention, Start, Storage,
+    StorageError, StorageErrorKind, StorageResult,
 };
 use lanecast_sim::disk::{SimulatedDisk, SimulatedFile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const SEGMENT: u64 = 16 << 10;
 
@@ -17,11 +18,13 @@ struct FailingDisk {
     disk: SimulatedDisk,
     /// Synchronisations up to the one that fails; 0 if none does.
     left: Arc<AtomicU64>,
+    kind: StorageErrorKind,
 }
 
 impl FailingDisk {
     fn new(seed: u64) -> Self {
-        Self { disk: SimulatedDisk::new(seed, 1 << 20), left: Arc::default() }
+        let (disk, left) = (SimulatedDisk::new(seed, 1 << 20), Arc::default());
+        Self { disk, left, kind: StorageErrorKind::Other }
     }
 
     /// Makes the `count`th synchronisation from now on fail.
@@ -71,7 +74,7 @@ impl Storage for FailingDisk {
         Err(StorageError {
             operation: "synchronise",
             path: self.path(""),
-            kind: StorageErrorKind::Other,
+            kind: self.kind,
             message: "failed once".into(),
         })
     }
@@ -132,4 +135,31 @@ fn segments_whose_names_were_not_synchronised_are_when_the_journal_is_opened() {
         let log = Log::open(disk, config(1)).expect("whole");
         assert!(log.recovered().last >= persisted, "seed {seed}: of {persisted}");
     }
+}
+
+/// A process without a free descriptor cannot synchronise the name of a segment that it has made,
+/// nor make the one that it needs next.
+#[test]
+fn a_journal_goes_on_when_a_descriptor_is_free_again() {
+    let disk = FailingDisk { kind: StorageErrorKind::NoDescriptor, ..FailingDisk::new(1) };
+    let settings = JournalConfig { retention: Retention::default(), ..config(1) };
+    let journal = Journal::open(disk.clone(), settings).expect("a journal");
+    journal.wait_preallocated().expect("the second segment");
+    let append = |count: u64| {
+        for _ in 0..count {
+            let entry = Entry { body: &[7; 1_000], ..Entry::default() };
+            journal.persist(&[entry], Duration::from_secs(60)).expect("it goes on");
+        }
+    };
+    append(7);
+    // The third segment, which is made as soon as the second is in use; and again when that is full.
+    disk.fail_after(1);
+    append(1);
+    journal.wait_preallocated().expect_err("its name is not durable");
+    disk.fail_after(1);
+    append(9);
+    assert_eq!((journal.failure(), journal.health()), (None, Health::Good));
+    let mut cursor = journal.cursor(Start::Oldest, Durability::Persisted).expect("a cursor");
+    assert_eq!(cursor.for_each(usize::MAX, |_| {}).expect("whole"), 17);
+    journal.close().expect("written");
 }
