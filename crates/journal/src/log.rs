@@ -144,8 +144,8 @@ impl<S: Storage> Log<S> {
     /// Writes and synchronizes the appended records; returns the last persisted sequence.
     ///
     /// # Errors
-    /// One that [may pass](StorageError::may_pass): nothing is lost, and the next call continues. Any
-    /// other error is final.
+    /// One that [may pass](StorageError::may_pass): nothing is lost, and the next call continues.
+    /// Any other error is final.
     pub fn commit(&mut self) -> StorageResult<u64> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());

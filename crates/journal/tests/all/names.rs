@@ -152,7 +152,7 @@ fn a_journal_goes_on_when_a_descriptor_is_free_again() {
         }
     };
     append(7);
-    // The third segment, which is made as soon as the second is in use; and again when that is full.
+    // The third segment, made as soon as the second is in use, and again when that is full.
     disk.fail_after(1);
     append(1);
     journal.wait_preallocated().expect_err("its name is not durable");
