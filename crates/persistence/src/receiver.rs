@@ -14,23 +14,26 @@ mod question_times;
 mod range;
 mod report;
 mod session_end;
+mod session_ends;
 mod sessions;
 mod settings;
 mod strays;
+mod untold;
 mod waiting;
 
 use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
 use crate::receiver_event::ReceiverEvent;
 use incoming::Incoming;
-use known_store::{KnownStore, have_answered, knows_all, last_answered, member};
-use lanecast_wire::store::{Ballot, Members, Registered, StoreFrame, StoreOffer, StoreRefusal};
+use known_store::{KnownStore, last_answered};
+use lanecast_wire::store::{Ballot, Run, StoreFrame, StoreOffer};
 pub use leaving::Detachment;
 use leaving::{Leaving, Streams, is_final};
 use position::{KnownPosition, position};
 use question_times::QuestionTimes;
 pub use range::{ReceiverEnd, ReceiverStart};
-use report::{Report, later};
+use report::{Report, concerns, later};
+use session_ends::{find_ends, is_last, tell_ends};
 use sessions::{Sessions, last_runs};
 use settings::Limits;
 pub use settings::ReceiverSettings;
@@ -56,6 +59,8 @@ pub struct Receiver {
     sessions: Sessions,
     /// Enough stores have answered once: streams that come later are new.
     has_all: bool,
+    /// Streams of one store that found no room, as they were told.
+    told_refused: u32,
     waiting: Waiting,
     /// The registration is to end.
     leaving: Option<Leaving>,
@@ -76,6 +81,7 @@ impl Receiver {
             questions: QuestionTimes::new(retry, now),
             streams: Streams::new(),
             has_all: false,
+            told_refused: 0,
             waiting: Waiting::default(),
             leaving: None,
             due: now,
@@ -172,6 +178,11 @@ impl Receiver {
         self.due = self.due.min(self.questions.at);
     }
 
+    fn ask_again(&mut self) {
+        self.questions.ask_again(self.token);
+        self.due = self.due.min(self.questions.at);
+    }
+
     #[cold]
     fn ask_for_session(&mut self) {
         self.questions.ask_for_session();
@@ -196,11 +207,7 @@ impl Receiver {
         if report.unsent() == 0 || self.leaving.is_some() {
             return;
         }
-        let consumption = incoming.consumption(report.consumed);
-        report.at = now + self.settings.retry;
-        let is_non_blocking = self.settings.is_non_blocking;
-        let registered = Registered::new(self.id, consumption);
-        report.send(Registered { is_non_blocking, ..registered }, send);
+        report.tell(incoming, (&self.settings, self.id), now, send);
         self.due = self.due.min(report.at);
     }
 
@@ -249,12 +256,8 @@ impl Receiver {
                 incoming.fetch(self.limits, is_certain, now, out);
             }
             if now >= report.at {
-                let consumption = incoming.consumption(report.consumed);
-                report.at = now + self.settings.retry;
-                let is_non_blocking = self.settings.is_non_blocking;
-                let registered = Registered::new(self.id, consumption);
-                let registered = Registered { is_non_blocking, ..registered };
-                report.send(registered, |store, it| out.request(store, *source, it));
+                let send = |store, frame: &StoreFrame<'_>| out.request(store, *source, frame);
+                report.tell(incoming, (&self.settings, self.id), now, send);
             }
         }
         self.tell_waiting(out);
@@ -319,15 +322,24 @@ impl Receiver {
         }
         match frame {
             StoreFrame::Offer(offer) => self.on_offer(store, source, offer, now, out),
+            StoreFrame::Unsettled { token, runs } if *token <= self.token => {
+                self.on_unsettled(store, source, (*token, runs), now, out);
+            }
             StoreFrame::Streams { incarnation, token, count } if *token <= self.token => {
                 let known = &mut self.stores[store];
                 if known.incarnation.replace(*incarnation) != Some(*incarnation) {
                     let streams = self.streams.values_mut();
                     streams.for_each(|it| it.0.offers.on_incarnation(store, *incarnation));
                 }
-                // An offer was lost otherwise.
-                if *count == 0 || known.offered == (*token, *count) {
+                if known.has_named(*token, *count) {
+                    if known.refused() > self.told_refused {
+                        let (count, most) = (known.refused(), STREAMS_MAX as u32);
+                        self.told_refused = count;
+                        out.event(ReceiverEvent::TooManyStreams { count, most });
+                    }
                     known.answered = known.answered.max(*token);
+                    let streams = self.streams.values_mut();
+                    streams.for_each(|it| it.0.offers.untold.on_answered(store, *token));
                     self.on_answered(now, out);
                 }
             }
@@ -350,9 +362,7 @@ impl Receiver {
                     report.settle(&self.stores, source, incoming, out);
                 }
             }
-            StoreFrame::Refused(refusal @ StoreRefusal::Receivers { receiver, .. })
-                if *receiver == self.id =>
-            {
+            StoreFrame::Refused(refusal) if concerns(refusal, self.id) => {
                 if let Some((_, report)) = self.streams.get_mut(&source) {
                     report.on_refused((store, &self.stores[store].name), source, *refusal, out);
                 }
@@ -387,19 +397,10 @@ impl Receiver {
         now: Nanos,
         out: &mut dyn ReceiverOutlet,
     ) {
-        let known = &mut self.stores[store];
-        let before = if known.offered.0 == offer.token { known.offered.1 } else { 0 };
-        known.offered = (offer.token, before + 1);
-        // Counted before: its store has answered, whether there is room for the stream or not.
-        if !self.streams.contains_key(&source) && self.streams.len() >= STREAMS_MAX {
-            return;
-        }
-        let (count, token, is_early) = (self.stores.len(), self.token, !self.has_all);
-        let end = self.settings.end.sequence();
-        let new = || (Incoming::new(source, (count, token), is_early, end), Report::new(0, count));
-        let (incoming, report) = self.streams.entry(source).or_insert_with(new);
         let mut kept = offer.clone();
         self.settings.stores.complete(&mut kept.state.members);
+        self.on_named(store, source, offer.token);
+        let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         incoming.offers.set(store, kept);
         if let Some(leaving) = &mut self.leaving {
             leaving.on_offered(store, source, offer.consumption.is_some(), now);
@@ -425,6 +426,41 @@ impl Receiver {
         self.join(source, now, out);
     }
 
+    /// A store has a stream, and cannot tell its state.
+    fn on_unsettled(
+        &mut self,
+        store: usize,
+        source: u64,
+        (token, runs): (u64, &[Run]),
+        now: Nanos,
+        out: &mut dyn ReceiverOutlet,
+    ) {
+        self.on_named(store, source, token);
+        let Some((incoming, _)) = self.streams.get_mut(&source) else { return };
+        let questions = (token, self.stores[store].answered);
+        let is_given_up = incoming.offers.untold.on_untold(store, questions, runs);
+        if let Some(leaving) = &mut self.leaving {
+            leaving.on_offered(store, source, false, now);
+            self.due = self.due.min(leaving.at);
+        } else if is_given_up {
+            let store = self.stores[store].name.clone();
+            out.event(ReceiverEvent::Unsettled { source, store });
+        }
+    }
+
+    /// A store names a stream in its answer to the question `token`.
+    fn on_named(&mut self, store: usize, source: u64, token: u64) {
+        // Counted before: its store has answered, whether there is room for the stream or not.
+        self.stores[store].on_named(token);
+        if !self.streams.contains_key(&source) && self.streams.len() >= STREAMS_MAX {
+            return self.stores[store].on_refused();
+        }
+        let (count, token, is_early) = (self.stores.len(), self.token, !self.has_all);
+        let end = self.settings.end.sequence();
+        let new = || (Incoming::new(source, (count, token), is_early, end), Report::new(0, count));
+        self.streams.entry(source).or_insert_with(new);
+    }
+
     /// A store has answered a question: streams can begin, and sessions be told apart.
     fn on_answered(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
         if self.leaving.is_some() {
@@ -442,48 +478,20 @@ impl Receiver {
         for (source, known) in ready.collect::<Vec<_>>() {
             self.begin(source, known, now, out);
         }
+        let is_untold = |it: &Incoming| !it.has_begun && it.offers.untold.is_any();
+        if self.streams.values().any(|(it, _)| is_untold(it)) {
+            self.ask_again();
+        }
         self.has_all |= self.is_complete();
-        self.find_ends();
-        self.tell_ends(out);
+        let (groups, token) = (&self.settings.stores, self.token);
+        let known = (self.stores.as_slice(), groups);
+        let are_news = find_ends(&mut self.streams, &mut self.sessions, known, token);
+        let is_certain = self.is_certain();
+        tell_ends(&mut self.streams, known, (is_certain, token), out);
+        if are_news {
+            self.ask_soon();
+        }
         self.name_strays(now, out);
-    }
-
-    /// Sessions end that this receiver takes no part in, if enough stores tell that.
-    fn find_ends(&mut self) {
-        let named = |(session, told)| Some((session, told, self.sessions.source(session)?));
-        for (session, told, source) in self.sessions.cut_off().filter_map(named).collect::<Vec<_>>()
-        {
-            let Some((incoming, _)) = self.streams.get_mut(&source) else { continue };
-            let answered = |name: &str, incarnation| {
-                member(&self.stores, name, incarnation).map_or(0, |it| self.stores[it].answered)
-            };
-            let has_left = incoming.has_publisher_left(&self.settings.stores, self.token, answered);
-            if has_left && told.is_none_or(|next| incoming.next > next) {
-                self.sessions.on_end(session, incoming.next);
-                incoming.session_end.on_left(self.token + 1);
-                self.ask_soon();
-            }
-        }
-    }
-
-    /// Tells the ends of sessions that enough answers confirm.
-    fn tell_ends(&mut self, out: &mut dyn ReceiverOutlet) {
-        let (stores, is_certain) = (&self.stores, self.is_certain());
-        let answered =
-            |token: u64| self.settings.stores.is_recovery_quorum(|it| stores[it].answered >= token);
-        let by_members = |members: Option<&Members>, token| match members {
-            Some(members) => have_answered(stores, members, token),
-            None => answered(token),
-        };
-        let have_all_answered = |members: Option<&Members>, token: u64| {
-            let has_answered = |it: &KnownStore| it.is_lost || it.answered >= token;
-            is_certain && stores.iter().all(has_answered) && knows_all(stores, members, token)
-        };
-        let is_awaited = |store: usize| stores[store].is_awaited();
-        for (incoming, _) in self.streams.values_mut() {
-            incoming.give_up_gap(self.token, is_awaited, have_all_answered, out);
-            incoming.tell_left(self.token + 1, is_awaited, by_members, out);
-        }
     }
 
     /// Tells sessions apart that wait to be named: those of streams, and those that no store keeps.
@@ -517,27 +525,18 @@ impl Receiver {
         out: &mut dyn ReceiverOutlet,
     ) {
         let Some((incoming, _)) = self.streams.get(&source) else { return };
+        let known = (self.stores.as_slice(), &self.settings.stores);
         if incoming.has_begun && run < incoming.ballot() {
             // The stream goes on with a later run, before whose messages the end of this one is
             // told. The stores have what was stable of it.
             self.sessions.forget(session);
-        } else if self.sessions.strays.has_left(session) && self.is_last(incoming, run, token) {
+        } else if self.sessions.strays.has_left(session) && is_last(incoming, run, known, token) {
             // Its publisher cannot tell a store any more that this run is the one it sent in.
             self.enter(source, now, out);
         } else {
             // The stream begins later, or its publisher tells a store that the run is registered.
-            self.questions.ask_again(self.token);
-            self.due = self.due.min(self.questions.at);
+            self.ask_again();
         }
-    }
-
-    /// Whether the run that a stream follows is the last one: no answer to the question `token` of
-    /// enough members names a later one.
-    fn is_last(&self, incoming: &Incoming, run: Ballot, token: u64) -> bool {
-        let Some(members) = incoming.offers.members() else { return false };
-        let is_followed = incoming.has_begun && run == incoming.ballot();
-        let is_latest = incoming.offers.latest().is_some_and(|best| best.state.log == run);
-        is_followed && is_latest && have_answered(&self.stores, members, token.max(incoming.seen))
     }
 
     fn begin(

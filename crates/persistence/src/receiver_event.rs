@@ -80,6 +80,8 @@ impl ReceiverEvent<'_> {
             Self::Refused { source, store, refusal } => {
                 ReceiverEvent::Refused { source, store, refusal }
             }
+            Self::TooManyStreams { count, most } => ReceiverEvent::TooManyStreams { count, most },
+            Self::Unsettled { source, store } => ReceiverEvent::Unsettled { source, store },
             Self::Waiting { silent } => ReceiverEvent::Waiting { silent },
             Self::StoreLost { store } => ReceiverEvent::StoreLost { store },
             Self::StoreBack { store } => ReceiverEvent::StoreBack { store },
@@ -206,6 +208,25 @@ pub enum ReceiverEvent<'a> {
         store: String,
         /// The reason.
         refusal: StoreRefusal,
+    },
+    /// A store has a stream and has not told its state for long: its last records of the stream are
+    /// not on its disk, which is full or slow, or it still looks up the times that are asked for.
+    /// The others decide without it if they are enough, and other streams go on. Once until the
+    /// store has told it.
+    Unsettled {
+        /// The publisher's stable id.
+        source: u64,
+        /// The store.
+        store: String,
+    },
+    /// The topic has more streams than a receiver takes: of those beyond, nothing is fetched or
+    /// reported, and their messages come as [`Unkept`](Self::Unkept). Told again when they are
+    /// more. Divide the publishers among several topics.
+    TooManyStreams {
+        /// Streams of a store that found no room.
+        count: u32,
+        /// Streams that a receiver takes.
+        most: u32,
     },
     /// A message of a publisher whose messages no store keeps, as it comes.
     Unkept {

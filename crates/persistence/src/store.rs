@@ -17,6 +17,7 @@ mod replay_error;
 mod settings;
 mod settling;
 mod stream;
+mod stream_names;
 mod stream_summary;
 mod unconsumed_room;
 mod unknown_stream;
@@ -33,12 +34,13 @@ use lanecast_wire::store::{
 use lifetimes::Lifetimes;
 use offering::Offering;
 use peer_positions::{ask_for_more, positions, tend_positions};
-use registering::{depart, register};
+use registering::{depart, is_refused, register};
 pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
 use settling::tell_durable;
 use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
+use stream_names::StreamNames;
 pub use stream_summary::StreamSummary;
 use unconsumed_room::UnconsumedRoom;
 use unknown_stream::answer_of_none;
@@ -52,7 +54,7 @@ pub struct Store {
     settings: StoreSettings,
     incarnation: u64,
     streams: Vec<Stream>,
-    by_name: BTreeMap<(String, u64), usize>,
+    by_name: StreamNames,
     /// Streams by the session of their current run.
     by_session: BTreeMap<u64, usize>,
     /// Streams with records that are not durable yet, or an answer that waits for them.
@@ -71,7 +73,7 @@ impl Store {
             settings,
             incarnation,
             streams: Vec::new(),
-            by_name: BTreeMap::new(),
+            by_name: StreamNames::default(),
             by_session: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             refused_streams: 0,
@@ -90,8 +92,7 @@ impl Store {
 
     /// Whether there is a stream of this topic.
     pub fn has_topic(&self, topic: &str) -> bool {
-        let name = |source| (topic.to_owned(), source);
-        self.by_name.range(name(0)..=name(u64::MAX)).next().is_some()
+        self.by_name.of_topic(topic).next().is_some()
     }
 
     /// A durable record of the log, in order, before anything else.
@@ -101,7 +102,7 @@ impl Store {
     pub fn replay(&mut self, record: &LogRecord<'_>) -> Result<(), ReplayError> {
         if let LogRecord::Stream { stream, topic, source } = record {
             let is_next = usize::try_from(*stream).is_ok_and(|it| it == self.streams.len());
-            if !is_next || self.by_name.contains_key(&((*topic).to_owned(), *source)) {
+            if !is_next || self.by_name.index(topic, *source).is_some() {
                 return Err(ReplayError::Stream(*stream));
             }
             self.add_stream(topic, *source);
@@ -130,8 +131,7 @@ impl Store {
     /// # Errors
     /// If the stream is known already.
     pub fn restore(&mut self, checkpoint: StreamCheckpoint<'_>) -> Result<(), ReplayError> {
-        let name = (checkpoint.topic.to_owned(), checkpoint.source);
-        if self.by_name.contains_key(&name) {
+        if self.by_name.index(checkpoint.topic, checkpoint.source).is_some() {
             let number = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
             return Err(ReplayError::Stream(number));
         }
@@ -156,7 +156,7 @@ impl Store {
         let number = u32::try_from(index).expect("fewer streams than the settings allow");
         let room = UnconsumedRoom::new(self.settings.unconsumed.of(topic));
         self.streams.push(Stream::new(number, topic, source, room));
-        self.by_name.insert((topic.to_owned(), source), index);
+        self.by_name.add(topic, source, index);
         index
     }
 
@@ -177,8 +177,8 @@ impl Store {
 
     /// The durable state of a stream, if the store knows it.
     pub fn state(&self, topic: &str, source: u64) -> Option<StoreState> {
-        let index = self.by_name.get(&(topic.to_owned(), source))?;
-        Some(self.streams[*index].state(self.incarnation))
+        let index = self.by_name.index(topic, source)?;
+        Some(self.streams[index].state(self.incarnation))
     }
 
     /// A live message of a session: the one with this number on its topic.
@@ -229,16 +229,14 @@ impl Store {
     ) {
         if let StoreFrame::Attach { receiver, token, since_unix_ns, until_unix_ns } = frame {
             let times = (*since_unix_ns, *until_unix_ns);
-            let name = |source| (address.topic.to_owned(), source);
-            let named = self.by_name.range(name(0)..=name(u64::MAX)).map(|(_, at)| *at);
             let (receiver, token, heard) = (*receiver, *token, self.lifetimes.heard());
             let offering = Offering { receiver, token, times, heard };
-            let streams = (self.streams.as_mut_slice(), named.collect());
+            let named = self.by_name.of_topic(address.topic).collect();
+            let streams = (self.streams.as_mut_slice(), named);
             return offering.answer(address, streams, self.incarnation, log, out);
         }
         let StoreAddress { client, topic, source } = address;
-        let known = self.by_name.get(&(topic.to_owned(), source)).copied();
-        let found = match (known, frame) {
+        let found = match (self.by_name.index(topic, source), frame) {
             (Some(index), _) => Ok(index),
             (None, StoreFrame::Open { .. }) => {
                 self.open_stream(topic, source, log).map_err(|it| Some(StoreFrame::Refused(it)))
@@ -250,7 +248,11 @@ impl Store {
             Err(told) => return told.iter().for_each(|it| out.reply(client, topic, source, it)),
         };
         // A log without room leaves the state as it is: all requests are repeated.
-        let _ = self.execute(index, client, frame, now, log, out);
+        if self.execute(index, client, frame, now, log, out).is_err()
+            && is_refused(&self.streams[index], frame)
+        {
+            out.reply(client, topic, source, &StoreFrame::Refused(StoreRefusal::Log));
+        }
         self.unsettled.insert(index);
         self.settle(index, log, out);
     }
@@ -553,7 +555,7 @@ impl Store {
         first: u64,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
-        let Some(&index) = self.by_name.get(&(topic.to_owned(), source)) else { return Ok(()) };
+        let Some(index) = self.by_name.index(topic, source) else { return Ok(()) };
         let stream = &mut self.streams[index];
         stream.trim(first.min(stream.durable.next()), log)
     }
@@ -576,8 +578,7 @@ impl Store {
         log: &mut impl StoreLog,
         out: &mut dyn StoreOutlet,
     ) {
-        let name = (address.topic.to_owned(), address.source);
-        let Some(&index) = self.by_name.get(&name) else {
+        let Some(index) = self.by_name.index(address.topic, address.source) else {
             let outcome = DeregisterOutcome::UnknownStream;
             let frame = StoreFrame::Deregistered { token, outcome };
             return out.reply(address.client, address.topic, address.source, &frame);

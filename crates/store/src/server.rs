@@ -565,6 +565,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             given_up: self.retention.given_up(),
             is_disk_full: self.log.is_disk_full(),
             refused: self.stats.refused + self.clients.refused() + self.machine.refused_streams(),
+            refused_streams: self.machine.refused_streams(),
             too_long: self.log.too_long(),
             ..self.stats
         }

@@ -13,9 +13,11 @@ pub struct StoreStats {
     pub other_versions: u64,
     /// The latest of these versions.
     pub other_version: Option<u8>,
-    /// Topics and replies for which the transport had no room, and deregistrations that were not
-    /// permitted.
+    /// Streams beyond the most, topics and replies for which the transport had no room, and
+    /// deregistrations that were not permitted.
     pub refused: u64,
+    /// Requests among them of publishers for whose streams there is no room, each time they came.
+    pub refused_streams: u64,
     /// Clients that are connected.
     pub clients: usize,
     /// Bytes that wait for the disk.

@@ -25,7 +25,7 @@ struct Sums {
 /// A counter's label, and the function that reads its value.
 type Column = (&'static str, fn(&StoreStats, &Sums) -> u64);
 
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [Column; 18] = [
     ("streams", |_, sums| sums.streams),
     ("streams being copied", |_, sums| sums.copying),
     ("messages kept", |_, sums| sums.messages),
@@ -42,6 +42,7 @@ const COLUMNS: [Column; 17] = [
     ("records read back for checkpoints", |stats, _| stats.read_back),
     ("messages given up unconsumed", |stats, _| stats.given_up),
     ("messages too long to keep", |stats, _| stats.too_long),
+    ("requests for streams refused", |stats, _| stats.refused_streams),
     ("disk is full", |stats, _| u64::from(stats.is_disk_full)),
 ];
 

@@ -155,6 +155,8 @@ pub enum StoreKind {
     Detached = 43,
     /// The store does not keep a stream, or the position of a receiver.
     Refused = 44,
+    /// A stream of a receiver's topic whose state the store cannot tell now.
+    Unsettled = 45,
 }
 
 impl StoreKind {
@@ -187,6 +189,7 @@ impl StoreKind {
             42 => Self::FetchedPositions,
             43 => Self::Detached,
             44 => Self::Refused,
+            45 => Self::Unsettled,
             _ => return None,
         })
     }

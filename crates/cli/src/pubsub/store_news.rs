@@ -82,6 +82,22 @@ impl StoreNews {
         ));
     }
 
+    /// A store cannot tell a subscriber where a stream stands.
+    pub(super) fn unsettled(store: &str, stream: &str) {
+        warn(&format!(
+            "store {store} has records of {stream} that are not on its disk, or looks up a time: \
+             the stream waits for it if the other stores are too few; see whether its disk is full"
+        ));
+    }
+
+    /// Publishers beyond those that a subscriber takes.
+    pub(super) fn too_many_streams(count: u32, most: u32) {
+        warn(&format!(
+            "the topic has {most} publishers and {count} more: what those send is printed as it \
+             comes, and not fetched; divide the publishers among several topics"
+        ));
+    }
+
     /// Words for the end of a sentence about messages that get no further: the stores that do not
     /// answer, or nothing.
     pub(super) fn no_answer(&self) -> String {

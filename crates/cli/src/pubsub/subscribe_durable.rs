@@ -183,6 +183,12 @@ impl<'a> Listener<'a> {
             ReceiverEvent::Refused { source, store, refusal } => {
                 StoreNews::not_registered(&store, &stream(source), refusal);
             }
+            ReceiverEvent::Unsettled { source, store } => {
+                StoreNews::unsettled(&store, &stream(source));
+            }
+            ReceiverEvent::TooManyStreams { count, most } => {
+                StoreNews::too_many_streams(count, most);
+            }
             ReceiverEvent::OtherVersion { store, version } => {
                 StoreNews::other_version(&store, version);
             }

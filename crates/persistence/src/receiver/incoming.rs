@@ -12,8 +12,7 @@ use crate::outlet::ReceiverOutlet;
 use crate::quorum::StoreGroups;
 use crate::receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 use lanecast_wire::store::{
-    Ballot, Consumption, Members, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
-    TimedRecords,
+    Ballot, Consumption, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState, TimedRecords,
 };
 
 /// Questions that every store has to answer without news before messages count as lost that came to
@@ -491,15 +490,15 @@ impl Incoming {
         &mut self,
         token: u64,
         is_awaited: impl Fn(usize) -> bool + Copy,
-        have_all_answered: impl Fn(Option<&Members>, u64) -> bool,
+        have_all_answered: impl Fn(&Offers, u64) -> bool,
         out: &mut dyn ReceiverOutlet,
     ) {
         if !self.has_ending() || !self.has_gap() {
             self.gap = None;
             return;
         }
-        let awaited = self.offers.told_by_store().filter(|(store, _)| is_awaited(*store));
-        let stored = awaited.map(|(_, state)| self.log.shared(state)).max().unwrap_or(0);
+        let awaited = self.offers.told_by(is_awaited);
+        let stored = awaited.map(|state| self.log.shared(state)).max().unwrap_or(0);
         let reached = (self.next, stored);
         let Some((_, since)) = self.gap.filter(|(before, _)| *before == reached) else {
             self.gap = Some((reached, token));
@@ -508,7 +507,7 @@ impl Incoming {
         // A store that has them may only be away.
         let may_grow = self.offers.may_grow(self.ballot(), is_awaited);
         let questions = if may_grow { GAP_QUESTIONS_MAX } else { GAP_QUESTIONS };
-        if stored > self.next || !have_all_answered(self.offers.members(), since + questions) {
+        if stored > self.next || !have_all_answered(&self.offers, since + questions) {
             return;
         }
         while self.has_gap() {
@@ -535,9 +534,11 @@ impl Incoming {
         &mut self,
         stores: &StoreGroups,
         token: u64,
-        answered: impl Fn(&str, u64) -> u64,
+        answered: impl Fn(&Offers, &str, u64) -> u64,
     ) -> bool {
-        self.session_end.is_seen(&self.offers, stores, self.log.ballot(), token, answered)
+        let (offers, run) = (&self.offers, self.log.ballot());
+        let answered = |name: &str, incarnation| answered(offers, name, incarnation);
+        self.session_end.is_seen(offers, stores, run, token, answered)
     }
 
     /// Whether the publisher's session has ended, and that was not told yet.
@@ -558,17 +559,16 @@ impl Incoming {
         &mut self,
         token: u64,
         is_awaited: impl Fn(usize) -> bool,
-        have_answered: impl Fn(Option<&Members>, u64) -> bool,
+        have_answered: impl Fn(&Offers, u64) -> bool,
         out: &mut dyn ReceiverOutlet,
     ) {
         self.session_end.move_behind(self.next, token);
-        let is_confirmed = |token| have_answered(self.offers.members(), token);
+        let is_confirmed = |token| have_answered(&self.offers, token);
         let is_due = self.has_begun
             && !self.is_recovering
             && self.session_end.asked().is_some_and(is_confirmed);
-        let has_more =
-            |(store, state): (usize, &StoreState)| is_awaited(store) && self.has_more(state);
-        if is_due && !self.offers.told_by_store().any(has_more) && !self.has_gap() {
+        let is_behind = || self.offers.told_by(&is_awaited).any(|state| self.has_more(state));
+        if is_due && !is_behind() && !self.has_gap() {
             self.session_end.on_told(self.next);
             self.owes_left = false;
             out.event(ReceiverEvent::Left { source: self.source, next: self.next });
@@ -593,6 +593,6 @@ impl Incoming {
     /// The runs in the followed log, and in those of the stores.
     pub(super) fn ballots(&self) -> impl Iterator<Item = Ballot> {
         let runs = self.offers.iter().flat_map(|offer| &offer.state.runs);
-        runs.chain(self.log.runs()).map(|run| run.ballot)
+        runs.chain(self.offers.untold.runs()).chain(self.log.runs()).map(|run| run.ballot)
     }
 }

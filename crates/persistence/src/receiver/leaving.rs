@@ -1,7 +1,7 @@
 //! The end of a receiver's registration: which stores have confirmed it.
 
 use super::incoming::Incoming;
-use super::known_store::{KnownStore, member};
+use super::known_store::{KnownStore, answered, member};
 use super::report::Report;
 use super::settings::ReceiverSettings;
 use crate::Nanos;
@@ -121,7 +121,11 @@ impl Leaving {
             }
         }
         let is_enough = |(source, it): (&u64, &(Incoming, Report))| {
-            let Some(members) = it.0.offers.members() else { return !it.0.offers.has_run() };
+            let offers = &it.0.offers;
+            let Some(members) = offers.members() else {
+                let has_told = |store: usize| answered(stores, offers, store) > self.since;
+                return !offers.has_run() && settings.stores.is_recovery_quorum(has_told);
+            };
             members.is_write_quorum(|name, incarnation| {
                 let store = member(stores, name, incarnation);
                 store.is_some_and(|store| has_ended(store, *source, it))

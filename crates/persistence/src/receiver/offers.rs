@@ -1,5 +1,6 @@
 //! Offers of a stream: each store's last word, and what all of them tell together.
 
+use super::untold::UntoldStates;
 use crate::quorum::StoreGroups;
 use lanecast_wire::store::{Ballot, Members, StoreOffer, StoreState};
 
@@ -10,17 +11,21 @@ pub(super) struct Offers {
     /// The state that a store told before its connection ended. That was on its disk: members
     /// decide, and messages may come back, whether the store is there or not.
     recorded: Vec<Option<StoreState>>,
+    /// Stores that name the stream and cannot tell its state now.
+    pub(super) untold: UntoldStates,
 }
 
 impl Offers {
     /// No offer of any of these stores.
     pub(super) fn new(stores: usize) -> Self {
-        Self { last: vec![None; stores], recorded: vec![None; stores] }
+        let untold = UntoldStates::new(stores);
+        Self { last: vec![None; stores], recorded: vec![None; stores], untold }
     }
 
     /// A store offers the stream.
     pub(super) fn set(&mut self, store: usize, offer: StoreOffer) {
         (self.last[store], self.recorded[store]) = (Some(offer), None);
+        self.untold.forget(store);
     }
 
     /// The connection to a store has ended: nothing can be asked of it, and what is not on its
@@ -29,6 +34,7 @@ impl Offers {
         if let Some(offer) = self.last[store].take() {
             self.recorded[store] = Some(offer.state);
         }
+        self.untold.forget(store);
     }
 
     /// A store has answered with this data: what it told of other data is void.
@@ -79,8 +85,17 @@ impl Offers {
     }
 
     /// The same, with the indexes of the stores.
-    pub(super) fn told_by_store(&self) -> impl Iterator<Item = (usize, &StoreState)> {
+    fn told_by_store(&self) -> impl Iterator<Item = (usize, &StoreState)> {
         self.by_store().map(|(store, offer)| (store, &offer.state)).chain(self.away())
+    }
+
+    /// The same of stores that count, and that are there, or may soon come back.
+    pub(super) fn told_by(
+        &self,
+        is_awaited: impl Fn(usize) -> bool,
+    ) -> impl Iterator<Item = &StoreState> {
+        let counts = move |store: usize| is_awaited(store) && self.untold.may_bring(store);
+        self.told_by_store().filter(move |(store, _)| counts(*store)).map(|(_, state)| state)
     }
 
     /// States of the stores that are away, with their indexes.
@@ -166,6 +181,7 @@ impl Offers {
 
     /// Whether a store that counts may still get messages of a run.
     pub(super) fn may_grow(&self, run: Ballot, counts: impl Fn(usize) -> bool) -> bool {
+        let counts = |store: usize| counts(store) && self.untold.may_bring(store);
         let mut offers = self.by_store().filter(|(store, _)| counts(*store));
         offers.any(|(_, offer)| offer.state.log == run && hears(offer))
     }

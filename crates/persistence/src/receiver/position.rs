@@ -1,7 +1,7 @@
 //! A receiver's position in a stream, as its stores know it.
 
 use super::incoming::Incoming;
-use super::known_store::{KnownStore, member};
+use super::known_store::{KnownStore, answered, member};
 use crate::quorum::StoreGroups;
 use lanecast_wire::store::Consumption;
 
@@ -21,15 +21,13 @@ pub(super) fn position(
     incoming: &Incoming,
 ) -> Option<KnownPosition> {
     let members = incoming.offers.members()?;
-    let answered = |name: &str, incarnation| {
-        let store = member(stores, name, incarnation)?;
-        (stores[store].answered >= incoming.seen).then_some(store)
-    };
-    let is_member = |name: &str, incarnation| answered(name, incarnation).is_some();
+    let has_answered = |store| answered(stores, &incoming.offers, store) >= incoming.seen;
+    let answering = |name: &str, it| member(stores, name, it).filter(|store| has_answered(*store));
+    let is_member = |name: &str, incarnation| answering(name, incarnation).is_some();
     // Registrations are not copied: a store that joined later may lack those of receivers that
     // were away, until it has one.
     let has_kept = |name: &str, incarnation| {
-        let offer = answered(name, incarnation).map(|store| incoming.offers.of(store));
+        let offer = answering(name, incarnation).map(|store| incoming.offers.of(store));
         let is_registered = offer.flatten().is_some_and(|it| it.consumption.is_some());
         offer.is_some() && (is_registered || !members.may_have_joined_late(name))
     };
@@ -37,7 +35,7 @@ pub(super) fn position(
     // no member any more.
     let is_silent = |(name, _): &(String, u64)| {
         let store = groups.index(name);
-        store.is_none_or(|store| stores[store].answered < incoming.seen)
+        store.is_none_or(|store| !has_answered(store))
     };
     let is_decided = members.is_recovery_quorum(is_member)
         && (members.is_recovery_quorum(has_kept) || !members.stores.iter().any(is_silent));

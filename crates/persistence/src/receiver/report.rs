@@ -2,6 +2,7 @@
 
 use super::incoming::Incoming;
 use super::known_store::{KnownStore, member};
+use super::settings::ReceiverSettings;
 use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
 use crate::receiver_event::ReceiverEvent;
@@ -55,12 +56,22 @@ impl Report {
         self.acknowledged[store] = None;
     }
 
-    /// The stores are told this: gives `send` the frame, for each store that does not know it.
-    pub(super) fn send(
+    /// Tells the stores now what was consumed: gives `send` the frame, for each store that does not
+    /// know it.
+    pub(super) fn tell(
         &mut self,
-        registered: Registered,
-        mut send: impl FnMut(usize, &StoreFrame<'_>),
+        incoming: &Incoming,
+        (settings, receiver): (&ReceiverSettings, u64),
+        now: Nanos,
+        send: impl FnMut(usize, &StoreFrame<'_>),
     ) {
+        let registered = Registered::new(receiver, incoming.consumption(self.consumed));
+        self.at = now + settings.retry;
+        self.send(Registered { is_non_blocking: settings.is_non_blocking, ..registered }, send);
+    }
+
+    /// The stores are told this: gives `send` the frame, for each store that does not know it.
+    fn send(&mut self, registered: Registered, mut send: impl FnMut(usize, &StoreFrame<'_>)) {
         self.sent = Some(registered.consumption);
         let frame = StoreFrame::Consumed(Registered { life: self.life, ..registered });
         let stores = (0..self.acknowledged.len()).filter(|store| !self.knows(*store));
@@ -184,6 +195,15 @@ impl Report {
             self.acknowledged.fill(None);
             self.at = now;
         }
+    }
+}
+
+/// Whether a store refuses to register this receiver.
+pub(super) fn concerns(refusal: &StoreRefusal, id: u64) -> bool {
+    match refusal {
+        StoreRefusal::Receivers { receiver, .. } => *receiver == id,
+        StoreRefusal::Log => true,
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stores that a receiver waits for, because too few others have answered.
 
 use super::incoming::Incoming;
-use super::known_store::{KnownStore, have_answered, knows_all};
+use super::known_store::{KnownStore, answered, have_answered, is_none_awaited, knows_all};
 use crate::outlet::ReceiverOutlet;
 use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
@@ -25,19 +25,21 @@ impl Waiting {
         (has_all, token): (bool, u64),
         out: &mut dyn ReceiverOutlet,
     ) {
-        let streams = streams.filter(|it| is_waiting(stores, it, token));
+        let streams = streams.filter(|it| is_waiting((stores, groups), it, token));
         let is_waiting = !has_all || streams.clone().next().is_some();
         // A store with other data than the member of its name answers, and does not count.
-        let is_missing = |store: &&KnownStore| {
+        let is_missing = |(index, store): &(usize, &KnownStore)| {
             let counts = |it: &Incoming| {
-                let members = it.offers.members();
-                let members = members.filter(|it| it.incarnation(&store.name).is_some());
+                let Some(members) = it.offers.members() else {
+                    return !it.offers.untold.is_untold(*index);
+                };
                 let asked = it.is_ending_late(token).unwrap_or(it.seen);
-                members.is_none_or(|members| store.answers_as(members, asked))
+                members.incarnation(&store.name).is_none()
+                    || (answered(stores, &it.offers, *index) >= asked && store.is_member(members))
             };
             store.answered == 0 || store.is_lost || !streams.clone().all(counts)
         };
-        let silent = stores.iter().filter(is_missing).map(|store| &store.name);
+        let silent = stores.iter().enumerate().filter(is_missing).map(|(_, store)| &store.name);
         let members = streams.clone().filter_map(|it| it.offers.members());
         let unlisted = unlisted(groups, members);
         let silent: Vec<String> = silent.chain(unlisted).cloned().collect();
@@ -52,11 +54,16 @@ impl Waiting {
 }
 
 /// Whether a stream cannot begin, or the end of its session not be told, before more stores answer.
-fn is_waiting(stores: &[KnownStore], incoming: &Incoming, token: u64) -> bool {
-    let members = incoming.offers.members();
-    let is_late = |asked| members.is_some_and(|members| !have_answered(stores, members, asked));
+fn is_waiting(
+    (stores, groups): (&[KnownStore], &StoreGroups),
+    incoming: &Incoming,
+    token: u64,
+) -> bool {
+    let offers = &incoming.offers;
+    let is_late =
+        |asked| offers.members().is_some() && !have_answered(stores, groups, offers, asked);
     !incoming.has_begun
-        || (incoming.has_ending() && !knows_all(stores, members, 1))
+        || (incoming.has_ending() && !knows_all(stores, offers, 1))
         || incoming.is_ending_late(token).is_some_and(is_late)
 }
 
@@ -72,12 +79,16 @@ fn unlisted<'a>(
 /// Whether enough members of a stream have answered that messages which none of them names are
 /// lost, and no store that was there before may bring them.
 pub(super) fn is_known(stores: &[KnownStore], incoming: &Incoming) -> bool {
-    knows_all(stores, incoming.offers.members(), 1)
+    knows_all(stores, &incoming.offers, 1)
+        && is_none_awaited(stores, &incoming.offers, 1)
         && !incoming.may_be_brought(|store| stores[store].is_awaited())
 }
 
 /// Whether no run of a stream has begun, as far as enough stores know.
 pub(super) fn is_empty(stores: &[KnownStore], groups: &StoreGroups, incoming: &Incoming) -> bool {
-    let has_answered = |store: usize| stores[store].answered >= incoming.seen;
+    let offers = &incoming.offers;
+    let has_answered = |store: usize| {
+        answered(stores, offers, store) >= incoming.seen || offers.untold.is_empty(store)
+    };
     !incoming.offers.has_run() && groups.is_recovery_quorum(has_answered)
 }

@@ -30,8 +30,10 @@ impl KnownStore {
 
     /// The store has answered with its state; returns the one before.
     pub(super) fn on_state(&mut self, state: &StoreState) -> Option<StoreState> {
-        // One that does not know the stream may have refused it.
-        if state.promised > Ballot::ZERO {
+        // A store that refuses something answers as before, or does not know the stream.
+        let recorded = |it: &StoreState| (it.promised, it.log, it.members.version);
+        let is_news = self.state.as_ref().is_none_or(|before| recorded(before) != recorded(state));
+        if state.promised > Ballot::ZERO && is_news {
             self.refused = None;
         }
         self.state.replace(state.clone())

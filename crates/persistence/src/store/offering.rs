@@ -18,7 +18,8 @@ pub(super) struct Offering {
 }
 
 impl Offering {
-    /// Offers the streams with these indexes.
+    /// Offers the streams with these indexes. One whose state cannot be told is named all the same:
+    /// the receiver waits for it, and for no other.
     pub(super) fn answer(
         self,
         address: StoreAddress<'_>,
@@ -27,26 +28,29 @@ impl Offering {
         log: &impl StoreLog,
         out: &mut dyn StoreOutlet,
     ) {
-        let Self { receiver, token, times: (since_unix_ns, until_unix_ns), heard } = self;
-        let persisted = log.persisted();
-        // Only what is durable may be told: the receiver asks again.
-        if indexes.iter().any(|index| streams[*index].changed_at > persisted) {
-            return;
-        }
-        let range = |index: &usize| {
-            let stream = &streams[*index];
-            Some((stream.since(since_unix_ns, log)?, stream.until(until_unix_ns, log)?))
-        };
-        let Some(ranges) = indexes.iter().map(range).collect::<Option<Vec<_>>>() else { return };
-        for (index, (since, until)) in indexes.iter().zip(ranges) {
+        let Self { receiver, token, heard, .. } = self;
+        for index in &indexes {
             let stream = &mut streams[*index];
             stream.receivers.hear(receiver, heard);
-            let offer = stream.offer((receiver, token), (since, until), incarnation);
-            let frame = StoreFrame::Offer(offer);
+            let frame = match self.range(stream, log) {
+                Some(range) => {
+                    StoreFrame::Offer(stream.offer((receiver, token), range, incarnation))
+                }
+                None => StoreFrame::Unsettled { token, runs: stream.runs.clone() },
+            };
             out.reply(address.client, address.topic, stream.source, &frame);
         }
         let count = u32::try_from(indexes.len()).unwrap_or(u32::MAX);
         let frame = StoreFrame::Streams { incarnation, token, count };
         out.reply(address.client, address.topic, 0, &frame);
+    }
+
+    /// The range of a stream that the times name; `None` if its state cannot be told now. Only what
+    /// is durable may be told, and the receiver asks again.
+    fn range(&self, stream: &Stream, log: &impl StoreLog) -> Option<(u64, u64)> {
+        let (since_unix_ns, until_unix_ns) = self.times;
+        let is_durable = stream.changed_at <= log.persisted();
+        let since = is_durable.then(|| stream.since(since_unix_ns, log))??;
+        Some((since, stream.until(until_unix_ns, log)?))
     }
 }

@@ -1,8 +1,9 @@
-//! Registrations of receivers: the first report of one begins it, and it ends when that leaves.
+//! Registrations of receivers: the first report of one begins it, and it ends when that leaves; and
+//! what is refused when the log has no room.
 
 use super::stream::Stream;
 use crate::log::{LogFull, StoreLog};
-use lanecast_wire::store::{Registered, StoreRefusal};
+use lanecast_wire::store::{Registered, StoreFrame, StoreRefusal};
 
 /// Takes a receiver's report, of which its client is told when it is durable; returns why not if
 /// the stream has as many receivers as it may.
@@ -41,4 +42,13 @@ pub(super) fn depart(
     // One that was not registered may have ended its registration before, not durably yet.
     stream.departures.add((receiver, life), client, stream.ended_at);
     Ok(())
+}
+
+/// Whether a log without room keeps a run or a receiver out, whose request this is.
+pub(super) fn is_refused(stream: &Stream, request: &StoreFrame<'_>) -> bool {
+    match request {
+        StoreFrame::Open { .. } | StoreFrame::Begin { .. } | StoreFrame::Reconfigure { .. } => true,
+        StoreFrame::Consumed(report) => !stream.receivers.is_known(report.receiver),
+        _ => false,
+    }
 }

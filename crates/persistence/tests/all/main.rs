@@ -20,3 +20,4 @@ mod silence;
 mod slow_answers;
 mod undecided_runs;
 mod unkept;
+mod unsettled;

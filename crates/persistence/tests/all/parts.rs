@@ -17,6 +17,8 @@ pub(crate) struct MemoryLog {
     records: Vec<Vec<u8>>,
     /// Records at the end that are not durable.
     pub(crate) unwritten: u64,
+    /// It has no room.
+    pub(crate) is_full: bool,
     pub(crate) unix_ns: u64,
 }
 
@@ -47,6 +49,9 @@ impl MemoryLog {
 
 impl StoreLog for MemoryLog {
     fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull> {
+        if self.is_full {
+            return Err(LogFull);
+        }
         let mut bytes = Vec::new();
         record.write(&mut bytes);
         assert!(LogRecord::read(&bytes).is_some(), "unreadable: {record:?}");

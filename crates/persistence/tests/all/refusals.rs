@@ -99,3 +99,68 @@ fn a_publisher_is_told_why_a_store_does_not_keep_its_stream() {
     source.on_frame(0, &StoreFrame::Refused(refusal), now, &mut out);
     assert_eq!(out.source_events.iter().filter(is_refused).count(), 2);
 }
+
+/// A log that has no room for a run of a stream that the store knows, or for a receiver.
+#[test]
+fn a_log_without_room_is_told_to_publishers_and_new_receivers() {
+    let (mut store, mut log) = (crate::parts::store_at(0), MemoryLog::default());
+    let address = StoreAddress { client: 1, source: 7, topic: TOPIC };
+    let mut hear = |frame: &StoreFrame<'_>, is_full| {
+        log.is_full = is_full;
+        let mut out = Outlet::default();
+        store.on_frame(address, frame, NOW, &mut log, &mut out);
+        refused(&out)
+    };
+    let run = Run { ballot: Ballot { epoch: 3, session: 9 }, start: 0 };
+    let report = |it, next| {
+        let registered = Registered::new(it, Consumption { run, next });
+        StoreFrame::Consumed(Registered { life: 1, ..registered })
+    };
+    let open = StoreFrame::Open { ballot: Ballot { epoch: 4, session: 9 } };
+    assert_eq!(hear(&report(1, 0), true), [StoreRefusal::Log]);
+    assert_eq!(hear(&report(1, 0), false), []);
+    assert_eq!(hear(&report(1, 1), true), [], "it is registered, and repeats its position");
+    assert_eq!(hear(&open, true), [StoreRefusal::Log]);
+    assert_eq!(hear(&open, false), []);
+}
+
+#[test]
+fn a_refusal_that_lasts_is_told_once() {
+    let mut source = Source::new(SourceSettings::new(groups()), SESSION, 0, NOW);
+    let mut out = Outlet::default();
+    let promised = Ballot { epoch: 1, session: 9 };
+    let state = |promised| StoreState { incarnation: 5, promised, ..StoreState::default() };
+    let mut told = |frame: &StoreFrame<'_>| {
+        out.source_events.clear();
+        source.on_frame(0, frame, NOW, &mut out);
+        out.source_events.iter().filter(|it| matches!(it, SourceEvent::Refused { .. })).count()
+    };
+    let refused = StoreFrame::Refused(StoreRefusal::Log);
+    assert_eq!((told(&StoreFrame::State(state(promised))), told(&refused)), (0, 1));
+    assert_eq!((told(&StoreFrame::State(state(promised))), told(&refused)), (0, 0), "as before");
+    let later = Ballot { epoch: 2, ..promised };
+    assert_eq!((told(&StoreFrame::State(state(later))), told(&refused)), (0, 1), "it had room");
+}
+
+/// Beyond the streams that a receiver takes it tells how many there are.
+#[test]
+fn a_stream_too_many_for_a_receiver_is_told() {
+    let (mut receiver, mut out) = asking(settings());
+    let mut answer_of = |count: u64, out: &mut Outlet| {
+        let token = crate::receivers::token(out);
+        for source in 1..=count {
+            let frame = StoreFrame::Unsettled { token, runs: vec![] };
+            receiver.on_frame(0, source, &frame, NOW, out);
+        }
+        let frame = StoreFrame::Streams { incarnation: 5, token, count: count as u32 };
+        receiver.on_frame(0, 0, &frame, NOW, out);
+        receiver.tick(receiver.due() + 1_000_000_000, out);
+        crate::receivers::told(out, "TooMany")
+    };
+    assert_eq!(answer_of(10_000, &mut out), [""; 0]);
+    let first = "TooManyStreams { count: 2, most: 10000 }";
+    assert_eq!(answer_of(10_002, &mut out), [first]);
+    assert_eq!(answer_of(10_002, &mut out), [first], "once");
+    let second = "TooManyStreams { count: 3, most: 10000 }";
+    assert_eq!(answer_of(10_003, &mut out), [first, second]);
+}

@@ -12,6 +12,8 @@ pub struct SimLog {
     persisted: usize,
     /// Messages by stream and sequence, the latest under each.
     messages: BTreeMap<(u32, u64), usize>,
+    /// The disk takes nothing more.
+    is_full: bool,
     /// The most records that wait for the disk.
     pending_max: usize,
     /// Times of the records, of a log with a clock. Without one an exploration tells no states
@@ -57,8 +59,16 @@ impl SimLog {
         self.persisted < self.records.len()
     }
 
+    /// The disk takes nothing more from here on.
+    pub const fn fill(&mut self) {
+        self.is_full = true;
+    }
+
     /// The disk has written some of the records that wait.
     pub fn synchronize(&mut self, rng: &mut SimRng) {
+        if self.is_full {
+            return;
+        }
         let (low, high) = (self.persisted as u64, self.records.len() as u64);
         let all = rng.percent(70);
         self.persisted = if all { high } else { rng.within(low..=high) } as usize;

@@ -30,6 +30,7 @@ pub struct StoreOutcome {
     pub ended: u64,
     pub departures: u64,
     pub partial_departures: u64,
+    pub full_disks: u64,
 }
 
 impl StoreOutcome {
@@ -61,5 +62,6 @@ impl StoreOutcome {
         self.ended += other.ended;
         self.departures += other.departures;
         self.partial_departures += other.partial_departures;
+        self.full_disks += other.full_disks;
     }
 }

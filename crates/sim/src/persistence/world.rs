@@ -1,5 +1,7 @@
 //! A run of processes with the real machines: their event loop.
 
+mod runs;
+
 use super::actors::Actors;
 use super::checks::{check_begun, check_end, check_left};
 use super::collected::{Collected, FIRST_RECEIVER, FIRST_SESSION, LIVES, SOURCE, TOPIC, Told};
@@ -20,6 +22,7 @@ use crate::rng::SimRng;
 use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{DurableLoss, Receiver, Source, SourceEvent, Store};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+pub use runs::{run, run_full_disks, run_lists};
 
 /// One run.
 #[derive(Debug)]
@@ -36,22 +39,6 @@ pub struct World {
     runs: RegisteredRuns,
     outcome: StoreOutcome,
     is_quiet: bool,
-}
-
-/// Runs a seed.
-///
-/// # Errors
-/// If a promise is broken.
-pub fn run(seed: u64) -> Result<StoreOutcome, Violation> {
-    World::new(StoreScenario::draw(seed), StoreTamper::Nothing).run()
-}
-
-/// The same where publishers and receivers name other stores in each life.
-///
-/// # Errors
-/// If a promise is broken.
-pub fn run_lists(seed: u64) -> Result<StoreOutcome, Violation> {
-    World::new(StoreScenario::draw_lists(seed), StoreTamper::Nothing).run()
 }
 
 impl World {
@@ -79,6 +66,15 @@ impl World {
     /// # Errors
     /// If a promise is broken.
     pub fn run(mut self) -> Result<StoreOutcome, Violation> {
+        self.run_to_end()?;
+        self.end_sessions()?;
+        self.outcome.stable = self.oracle.stable();
+        (self.outcome.frames, self.outcome.lost) = self.time.counts();
+        Ok(self.outcome)
+    }
+
+    /// Runs until the faults are over, and everything is where it belongs.
+    fn run_to_end(&mut self) -> Verdict {
         for store in 0..self.actors.stores.len() {
             self.time.add(0, Event::StartStore(store));
         }
@@ -100,11 +96,7 @@ impl World {
                 break;
             }
         }
-        check_end(&self.actors, &self.scenario, &self.oracle, &mut self.outcome)?;
-        self.end_sessions()?;
-        self.outcome.stable = self.oracle.stable();
-        (self.outcome.frames, self.outcome.lost) = self.time.counts();
-        Ok(self.outcome)
+        check_end(&self.actors, &self.scenario, &self.oracle, &mut self.outcome)
     }
 
     fn run_until(&mut self, end: Nanos) -> Verdict {

@@ -5,7 +5,7 @@ use crate::seeds::{SLICE, run_all, seeds};
 use lanecast_sim::persistence::outcome::StoreOutcome;
 use lanecast_sim::persistence::scenario::StoreScenario;
 use lanecast_sim::persistence::tamper::StoreTamper;
-use lanecast_sim::persistence::world::{World, run, run_lists};
+use lanecast_sim::persistence::world::{World, run, run_full_disks, run_lists};
 use lanecast_wire::store::StoreKind;
 use std::io::Write;
 
@@ -42,6 +42,16 @@ fn what_was_stable_is_kept_whatever_stores_are_named() {
         let some = [total.other_lists, total.members_changed, total.store_crashes];
         assert!(some.iter().all(|count| *count > 250), "{total:?}");
     }
+}
+
+/// A stream that no disk has room for holds up none that is on the disks.
+#[test]
+fn what_was_stable_is_handed_out_from_full_disks() {
+    let usual = 0..100;
+    let seeds = seeds(usual.clone());
+    let all = seeds == usual;
+    let total = run_all(seeds, run_full_disks, StoreOutcome::add);
+    assert!(!all || total.full_disks > 30, "{total:?}");
 }
 
 /// Stores hold little, so that publishers stop and go on.

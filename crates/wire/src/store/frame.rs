@@ -5,18 +5,19 @@ use super::administration::{
     add_deregister, add_deregistered, add_inspect,
 };
 use super::begin::BeginBody;
-use super::lists::{BallotEntry, add_name, add_runs, bounded, flag, name, runs};
+use super::lists::{BallotEntry, Position, add_name, add_runs, bounded, flag, name, runs};
 use super::offer::{
     AttachBody, ConsumedBody, DetachBody, FetchPositionsBody, RegistrationBody, StreamsBody,
-    add_positions, positions,
+    add_positions, add_unsettled, positions, unsettled,
 };
+use super::state::StableBody;
 use super::{
     Ballot, Consumption, DeregisterOutcome, Members, Records, Registered, Registration, Run,
     STORE_VERSION, StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreRefusal,
     StoreState, TimedRecords,
 };
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Bytes that are no frame of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +134,7 @@ pub enum StoreFrame<'a> {
         /// The messages.
         records: TimedRecords<'a>,
     },
-    /// A receiver asks for the streams of its topic: an Offer for each, then Streams.
+    /// A receiver asks for the streams of its topic: an Offer or Unsettled for each, then Streams.
     Attach {
         /// The receiver's stable id.
         receiver: u64,
@@ -164,7 +165,15 @@ pub enum StoreFrame<'a> {
     Refused(StoreRefusal),
     /// A stream of a receiver's topic.
     Offer(StoreOffer),
-    /// All streams were offered.
+    /// A stream of a receiver's topic whose state the store cannot tell now: its last records are
+    /// not on its disk, or times are still looked up.
+    Unsettled {
+        /// The question's.
+        token: u64,
+        /// The runs in the store's log, on its disk or not.
+        runs: Vec<Run>,
+    },
+    /// All streams were named.
     Streams {
         /// Identity of the store's data.
         incarnation: u64,
@@ -236,20 +245,6 @@ pub enum StoreFrame<'a> {
     },
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
-pub(super) struct Position {
-    pub(super) ballot: BallotEntry,
-    pub(super) sequence: U64,
-}
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
-pub(super) struct StableBody {
-    pub(super) position: Position,
-    pub(super) consumed: U64,
-}
-
 impl<'a> StoreFrame<'a> {
     /// Reads a frame with its header.
     ///
@@ -305,6 +300,7 @@ impl<'a> StoreFrame<'a> {
             | StoreKind::Detach
             | StoreKind::Detached
             | StoreKind::Offer
+            | StoreKind::Unsettled
             | StoreKind::Streams
             | StoreKind::Acknowledged
             | StoreKind::FetchPositions
@@ -367,6 +363,10 @@ impl<'a> StoreFrame<'a> {
             StoreKind::Offer => {
                 let (offer, rest) = StoreOffer::read(body)?;
                 (Self::Offer(offer), rest)
+            }
+            StoreKind::Unsettled => {
+                let ((token, runs), rest) = unsettled(body)?;
+                (Self::Unsettled { token, runs }, rest)
             }
             StoreKind::Streams => {
                 let (body, rest) = StreamsBody::read_from_prefix(body).ok()?;
@@ -471,6 +471,7 @@ impl<'a> StoreFrame<'a> {
             Self::FetchPositions { .. } => StoreKind::FetchPositions,
             Self::FetchedPositions { .. } => StoreKind::FetchedPositions,
             Self::Offer(_) => StoreKind::Offer,
+            Self::Unsettled { .. } => StoreKind::Unsettled,
             Self::Streams { .. } => StoreKind::Streams,
             Self::Acknowledged { .. } => StoreKind::Acknowledged,
             Self::Inspect { .. } => StoreKind::Inspect,
@@ -528,9 +529,9 @@ impl<'a> StoreFrame<'a> {
                 add_positions((*token, *next_receiver), receivers, frame);
             }
             Self::Offer(offer) => offer.write(frame),
+            Self::Unsettled { token, runs } => add_unsettled(*token, runs, frame),
             Self::Streams { incarnation, token, count } => {
-                add_numbers(&[*incarnation, *token], frame);
-                frame.extend(count.to_le_bytes());
+                add_counted(&[*incarnation, *token], *count, frame);
             }
             Self::Open { ballot } => frame.extend(BallotEntry::from(*ballot).as_bytes()),
             Self::Begin { ballot, log, start, number, is_receiver_paced, donor, members, runs } => {
@@ -553,10 +554,7 @@ impl<'a> StoreFrame<'a> {
                 frame.extend(BallotEntry::from(*ballot).as_bytes());
                 members.write(frame);
             }
-            Self::Fetch { from, until, limit } => {
-                add_numbers(&[*from, *until], frame);
-                frame.extend(limit.to_le_bytes());
-            }
+            Self::Fetch { from, until, limit } => add_counted(&[*from, *until], *limit, frame),
             Self::State(state) => state.write(frame),
             Self::Inspect { token, stream, receiver } => {
                 add_inspect(*token, *stream, *receiver, frame);
@@ -579,6 +577,11 @@ impl<'a> StoreFrame<'a> {
 fn add_position(ballot: Ballot, sequence: u64, frame: &mut Vec<u8>) {
     let position = Position { ballot: ballot.into(), sequence: sequence.into() };
     frame.extend(position.as_bytes());
+}
+
+fn add_counted(numbers: &[u64], count: u32, frame: &mut Vec<u8>) {
+    add_numbers(numbers, frame);
+    frame.extend(count.to_le_bytes());
 }
 
 fn add_numbers(numbers: &[u64], frame: &mut Vec<u8>) {

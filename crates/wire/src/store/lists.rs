@@ -26,6 +26,14 @@ impl BallotEntry {
     }
 }
 
+/// A run, and a sequence in its log.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct Position {
+    pub(super) ballot: BallotEntry,
+    pub(super) sequence: U64,
+}
+
 /// A byte that is 0 or 1.
 pub(super) const fn flag(byte: u8) -> Option<bool> {
     match byte {

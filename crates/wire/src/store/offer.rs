@@ -1,6 +1,6 @@
 //! Frames of receivers: the streams that they are offered, and how far they have come.
 
-use super::lists::{BallotEntry, RunEntry, bounded, flag};
+use super::lists::{BallotEntry, RunEntry, add_runs, bounded, flag, runs};
 use super::{Consumption, POSITIONS_MAX, Registered, Run, StoreState};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
@@ -41,6 +41,12 @@ pub(super) struct AttachBody {
     pub(super) token: U64,
     pub(super) since_unix_ns: U64,
     pub(super) until_unix_ns: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct UnsettledBody {
+    pub(super) token: U64,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
@@ -224,6 +230,22 @@ pub(super) fn positions(bytes: &[u8]) -> Option<(Positions, &[u8])> {
     let goes_on = receivers.last().is_none_or(|last| last.receiver < next_receiver);
     let is_list = ascend && (goes_on || next_receiver == 0);
     is_list.then_some((((head.token.get(), next_receiver), receivers), rest))
+}
+
+/// Adds the question's token and the runs of a stream.
+pub(super) fn add_unsettled(token: u64, runs: &[Run], frame: &mut Vec<u8>) {
+    frame.extend(UnsettledBody { token: token.into() }.as_bytes());
+    add_runs(runs, frame);
+}
+
+/// The question's token, and the runs of a stream.
+type Unsettled = (u64, Vec<Run>);
+
+/// Token and runs at the front of `bytes`, and the rest.
+pub(super) fn unsettled(bytes: &[u8]) -> Option<(Unsettled, &[u8])> {
+    let (head, rest) = UnsettledBody::read_from_prefix(bytes).ok()?;
+    let (runs, rest) = runs(rest)?;
+    Some(((head.token.get(), runs), rest))
 }
 
 impl StoreOffer {

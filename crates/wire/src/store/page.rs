@@ -6,14 +6,13 @@ use super::administration::{
 };
 use super::begin::BeginBody;
 use super::checkpoint::{IndexEntry, LifeEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry};
-use super::frame::{Position, StableBody};
-use super::lists::{BallotEntry, RunEntry};
+use super::lists::{BallotEntry, Position, RunEntry};
 use super::offer::{
     AttachBody, ConsumedBody, ConsumptionEntry, DetachBody, FetchPositionsBody,
-    FetchedPositionsBody, OfferBody, RegisteredBody, RegistrationBody, StreamsBody,
+    FetchedPositionsBody, OfferBody, RegisteredBody, RegistrationBody, StreamsBody, UnsettledBody,
 };
 use super::refusal::RefusedBody;
-use super::state::StateBody;
+use super::state::{StableBody, StateBody};
 use super::*;
 
 const PAGE: &str = include_str!("../../../../docs/protocol/persistence.md");
@@ -52,6 +51,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(StateBody: incarnation, promised, log, first, next, consumed);
     same!(StableBody: position, consumed);
     same!(AttachBody: receiver, token, since_unix_ns, until_unix_ns);
+    same!(UnsettledBody: token);
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);

@@ -1,6 +1,6 @@
 //! The state of a stream at a store.
 
-use super::lists::{BallotEntry, add_runs, bounded, runs};
+use super::lists::{BallotEntry, Position, add_runs, bounded, runs};
 use super::{Ballot, Members, Run};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
@@ -25,6 +25,13 @@ pub struct StoreState {
     pub members: Members,
     /// The runs in the log, oldest first.
     pub runs: Vec<Run>,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct StableBody {
+    pub(super) position: Position,
+    pub(super) consumed: U64,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]

@@ -98,8 +98,9 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
 }
 
 /// Frames about receivers, also between stores.
-fn frames_of_positions() -> [StoreFrame<'static>; 9] {
+fn frames_of_positions() -> [StoreFrame<'static>; 10] {
     [
+        StoreFrame::Unsettled { token: 12, runs: vec![Run { ballot: BALLOT, start: 3 }] },
         StoreFrame::Detached { receiver: 11, life: 9 },
         StoreFrame::Refused(StoreRefusal::Streams { most: 10_000 }),
         StoreFrame::Refused(StoreRefusal::Topic),
