@@ -9,6 +9,7 @@
 mod known_store;
 mod membership;
 mod outbid;
+mod renewal;
 mod run_list;
 mod settings;
 mod window;
@@ -23,6 +24,7 @@ use lanecast_wire::store::{
 };
 use membership::Membership;
 use outbid::Outbid;
+use renewal::Renewal;
 use run_list::shorten;
 pub use settings::{Pacing, SendRefusal, SourceSettings};
 use window::Window;
@@ -83,6 +85,9 @@ pub struct Source {
     /// Sequence of the oldest message that a store keeps, as it was told.
     reclaimed: u64,
     outbid: Outbid,
+    renewal: Renewal,
+    /// Sequence of the session's first message.
+    origin: u64,
 }
 
 impl Source {
@@ -106,6 +111,8 @@ impl Source {
             flight: Flight::HasRoom,
             reclaimed: 0,
             outbid: Outbid::default(),
+            renewal: Renewal::default(),
+            origin: 0,
         }
     }
 
@@ -114,11 +121,11 @@ impl Source {
         self.registered_run().is_some()
     }
 
-    /// The run that is registered.
+    /// The run that is registered, until a later one of this publisher is.
     pub const fn registered_run(&self) -> Option<Ballot> {
         match &self.phase {
             Phase::Registered(run) => Some(run.ballot),
-            _ => None,
+            _ => self.renewal.former(),
         }
     }
 
@@ -164,17 +171,15 @@ impl Source {
     /// See [`SendRefusal`].
     pub fn room(&self, length: usize) -> Result<(), SendRefusal> {
         match self.phase {
-            Phase::Registered(_) if self.window.next() >= STORE_NUMBER_MAX => {
-                Err(SendRefusal::Exhausted)
-            }
-            Phase::Registered(_) if self.is_held_back() => Err(SendRefusal::NotConsumed),
-            Phase::Registered(_) if self.window.has_room(length) => Ok(()),
-            Phase::Registered(_) if length > self.window.longest() => {
+            Phase::Superseded => Err(SendRefusal::Superseded),
+            _ if !self.is_registered() => Err(SendRefusal::NotRegistered),
+            _ if self.window.next() >= STORE_NUMBER_MAX => Err(SendRefusal::Exhausted),
+            _ if self.is_held_back() => Err(SendRefusal::NotConsumed),
+            _ if self.window.has_room(length) => Ok(()),
+            _ if length > self.window.longest() => {
                 Err(SendRefusal::TooLong { longest: self.window.longest() })
             }
-            Phase::Registered(_) => Err(SendRefusal::FlightFull),
-            Phase::Superseded => Err(SendRefusal::Superseded),
-            _ => Err(SendRefusal::NotRegistered),
+            _ => Err(SendRefusal::FlightFull),
         }
     }
 
@@ -240,6 +245,7 @@ impl Source {
             self.check_silence(store, now, out);
         }
         self.replace_donor(now, out);
+        self.renew(now, out);
         self.tell_waiting(out);
         self.stores.iter().map(|store| store.ask_at).min().unwrap_or(Nanos::MAX)
     }
@@ -352,12 +358,8 @@ impl Source {
     }
 
     fn begin(&mut self, ballot: Ballot, now: Nanos, out: &mut dyn SourceOutlet) {
-        // A run that has not begun gives way to no one: the dead publisher of a larger ballot would
-        // keep the stream for good.
-        if self.promised() > ballot {
-            return self.open_again(now, out);
-        }
-        if !self.is_recovery_quorum(|state| state.promised == ballot) {
+        let is_promised = self.is_recovery_quorum(|state| state.promised == ballot);
+        if self.gives_way(ballot, is_promised, now, out) || !is_promised {
             return;
         }
         let promised = self.stores.iter().enumerate().filter_map(|(index, store)| {
@@ -372,24 +374,30 @@ impl Source {
         let mut runs = state.runs.clone();
         runs.push(Run { ballot, start });
         shorten(&mut runs);
-        self.window.restart(start);
-        self.stable = start;
+        if self.renewal.former().is_none() {
+            self.window.restart(start);
+            (self.stable, self.origin) = (start, start);
+        } else if !self.continues(state) {
+            return self.supersede(out);
+        }
         self.phase = Phase::Beginning(Beginning { ballot, log, start, donor, runs });
         self.ask_all(now, out);
         self.advance(now, out);
     }
 
     fn register(&mut self, run: Beginning, now: Nanos, out: &mut dyn SourceOutlet) {
-        if self.promised() > run.ballot {
-            return self.open_again(now, out);
-        }
-        if !self.membership.has_begun(&self.stores, run.ballot) {
+        let has_begun = self.membership.has_begun(&self.stores, run.ballot);
+        if self.gives_way(run.ballot, has_begun, now, out) || !has_begun {
             return;
         }
         let (next, ballot) = (run.start, run.ballot);
         self.phase = Phase::Registered(run);
         self.waiting = None;
-        out.event(SourceEvent::Registered { next });
+        if self.renewal.end() {
+            self.on_stable(next, out);
+        } else {
+            out.event(SourceEvent::Registered { next });
+        }
         self.ask_all(now, out);
         self.progress(ballot, now, out);
     }
@@ -398,19 +406,13 @@ impl Source {
         // A single store may have promised a run that never began; a recovery quorum means that
         // another publisher goes on from here.
         if self.is_recovery_quorum(|state| state.promised > ballot) {
-            let by = self.promised();
-            self.phase = Phase::Superseded;
-            return out.event(SourceEvent::Superseded { by });
+            return self.supersede(out);
         }
         if self.membership.advance(&self.stores, ballot, self.stable) {
             self.ask_all(now, out);
         }
         let stable = self.membership.stable(&self.stores, ballot).min(self.window.next());
-        if stable > self.stable {
-            self.stable = stable;
-            self.window.release(stable);
-            out.event(SourceEvent::Stable { next: stable });
-        }
+        self.on_stable(stable, out);
         let consumed = self.membership.consumed(&self.stores, ballot).min(self.stable);
         if consumed > self.consumed {
             self.consumed = consumed;
@@ -418,6 +420,70 @@ impl Source {
         }
         self.tell_reclaimed(ballot, out);
         self.tell_flight(out);
+    }
+
+    fn on_stable(&mut self, next: u64, out: &mut dyn SourceOutlet) {
+        if next > self.stable {
+            self.stable = next;
+            self.window.release(next);
+            out.event(SourceEvent::Stable { next });
+        }
+    }
+
+    /// Another publisher has taken over.
+    fn supersede(&mut self, out: &mut dyn SourceOutlet) {
+        let by = self.promised();
+        self.renewal.end();
+        self.phase = Phase::Superseded;
+        out.event(SourceEvent::Superseded { by });
+    }
+
+    /// Begins anew if a store has promised a later run than `ballot`, which is not registered yet:
+    /// the dead publisher of a larger ballot would keep the stream for good. A publisher that was
+    /// registered goes on with a run that `is_enough` stores have accepted, and ends if enough of
+    /// them have promised another publisher's.
+    fn gives_way(
+        &mut self,
+        ballot: Ballot,
+        is_enough: bool,
+        now: Nanos,
+        out: &mut dyn SourceOutlet,
+    ) -> bool {
+        let (former, session) = (self.renewal.former(), self.session);
+        let is_later = |state: &StoreState| {
+            state.promised.session != session && Some(state.promised) > former
+        };
+        if former.is_some() && self.is_recovery_quorum(is_later) {
+            self.supersede(out);
+            return true;
+        }
+        let gives_way = self.promised() > ballot && !(former.is_some() && is_enough);
+        if gives_way {
+            self.open_again(now, out);
+        }
+        gives_way
+    }
+
+    /// Whether the messages that were sent and are not stable go on behind this log: no other
+    /// publisher has added to it.
+    fn continues(&self, log: &StoreState) -> bool {
+        let is_held = (self.window.first()..=self.window.next()).contains(&log.next);
+        let start = log.runs.last().map_or(0, |run| run.start);
+        is_held && (log.log.session == self.session || log.next == start)
+    }
+
+    /// Opens a later run if a store has promised another one, which does not begin.
+    fn renew(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
+        let Phase::Registered(Beginning { ballot, .. }) = self.phase else { return };
+        let stores = self.stores.iter().filter(|store| !store.is_lost);
+        let promised = stores.filter_map(|store| Some(store.state.as_ref()?.promised)).max();
+        let promised = promised.filter(|promised| *promised > ballot);
+        if self.renewal.is_due(promised, self.settings.retry, now) {
+            self.renewal.begin(ballot);
+            self.membership.begin_anew();
+            self.phase = Phase::Querying;
+            self.open(now, out);
+        }
     }
 
     /// Tells how far retention has come, as soon as all members have answered.
@@ -444,7 +510,8 @@ impl Source {
             Phase::Beginning(run) | Phase::Registered(run) => (run.ballot, Some(run)),
         };
         // Only a registered run names itself: until then its session could begin it elsewhere.
-        let named = if self.is_registered() { ballot } else { Ballot::ZERO };
+        let is_registered = matches!(self.phase, Phase::Registered(_));
+        let named = if is_registered { ballot } else { Ballot::ZERO };
         let query = StoreFrame::Query { ballot: named, next: self.window.next() };
         let frame = match (state, run) {
             (Some(state), _) if state.promised < ballot => StoreFrame::Open { ballot },
@@ -454,7 +521,7 @@ impl Source {
                     ballot,
                     log: run.log,
                     start: run.start,
-                    number: 0,
+                    number: run.start - self.origin,
                     is_receiver_paced: self.settings.pacing == Pacing::Receivers,
                     donor,
                     members: self.membership.members().clone(),
@@ -549,7 +616,7 @@ impl Source {
     }
 
     fn tell_waiting(&mut self, out: &mut dyn SourceOutlet) {
-        if self.is_registered() {
+        if matches!(self.phase, Phase::Registered(_)) {
             return;
         }
         let names = |wanted: &dyn Fn(&KnownStore) -> bool| {
@@ -558,10 +625,12 @@ impl Source {
         };
         let silent = names(&|store| store.state.is_none() || store.is_lost);
         let wiped = names(&|store| store.is_wiped(self.membership.members()));
+        let are_missing = !silent.is_empty() || !wiped.is_empty();
         let unlisted = self.membership.unlisted();
         let newcomers = self.membership.newcomers(&self.stores);
         let waiting = SourceEvent::Waiting { silent, wiped, unlisted, newcomers };
-        if self.waiting.as_ref() != Some(&waiting) {
+        let is_news = self.waiting.as_ref() != Some(&waiting);
+        if is_news && (are_missing || self.renewal.former().is_none()) {
             self.waiting = Some(waiting.clone());
             out.event(waiting);
         }

@@ -288,10 +288,12 @@ impl Incoming {
     /// confirm if the publisher came back at once.
     #[cold]
     fn change_run(&mut self, out: &mut dyn ReceiverOutlet) {
-        if std::mem::take(&mut self.owes_left) {
+        let before = self.run.session;
+        self.enter_run();
+        // A publisher may go on with another run in one session.
+        if self.run.session != before && std::mem::take(&mut self.owes_left) {
             out.event(ReceiverEvent::Left { source: self.source, next: self.next });
         }
-        self.enter_run();
     }
 
     fn hand_out(&mut self, bytes: &[u8], is_recovered: bool, out: &mut impl ReceiverOutlet) {

@@ -69,6 +69,11 @@ impl Membership {
         }
     }
 
+    /// Another run begins: it goes on with the members that stores have recorded.
+    pub(super) fn begin_anew(&mut self) {
+        self.next = None;
+    }
+
     fn enter(&mut self, members: Members) {
         let are_named = members.stores.len() == self.listed.names().count() && !members.is_joint();
         let grouping = self.listed.grouping_of(&members.stores).normal();

@@ -126,6 +126,16 @@ impl Cluster {
         }
     }
 
+    /// Another publisher has opened a run at this store, and died.
+    pub(crate) fn promise(&mut self, name: &str) {
+        let session = FIRST_SESSION + 1_000;
+        let open = StoreFrame::Open { ballot: Ballot { epoch: 1 << 40, session } };
+        let mut bytes = Vec::new();
+        let address = StoreAddress { client: session, source: SOURCE, topic: TOPIC };
+        open.write(address, &mut bytes);
+        self.flying.push_back((session, To::Store(name.to_owned()), bytes));
+    }
+
     /// The same, without a word to the publisher: its connection stands.
     pub(crate) fn freeze(&mut self, name: &str) {
         self.host(name).store = None;

@@ -15,6 +15,7 @@ mod positions;
 mod ranges;
 mod receivers;
 mod refusals;
+mod renewal;
 mod resends;
 mod silence;
 mod slow_answers;
