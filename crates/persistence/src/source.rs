@@ -10,6 +10,7 @@ mod known_store;
 mod membership;
 mod outbid;
 mod renewal;
+mod resends;
 mod run_list;
 mod settings;
 mod window;
@@ -19,18 +20,15 @@ use crate::event::SourceEvent;
 use crate::outlet::SourceOutlet;
 use core::cmp::Reverse;
 use known_store::KnownStore;
-use lanecast_wire::store::{
-    Ballot, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreFrame, StoreState,
-};
+use lanecast_wire::store::{Ballot, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreState};
 use membership::Membership;
 use outbid::Outbid;
-use renewal::Renewal;
+use renewal::{Renewal, continues};
+pub(crate) use resends::RESENDS_MAX;
+use resends::send_again;
 use run_list::shorten;
 pub use settings::{Pacing, SendRefusal, SourceSettings};
 use window::Window;
-
-/// Frames of messages that one request of a store is answered with.
-pub(crate) const RESENDS_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -127,6 +125,10 @@ impl Source {
             Phase::Registered(run) => Some(run.ballot),
             _ => self.renewal.former(),
         }
+    }
+
+    fn is_registered_as(&self, ballot: Ballot) -> bool {
+        matches!(&self.phase, Phase::Registered(run) if run.ballot == ballot)
     }
 
     /// The stores that hold the stream.
@@ -283,7 +285,10 @@ impl Source {
                     self.advance(now, out);
                 }
             }
-            StoreFrame::Want { ballot, from } => self.on_want(store, *ballot, *from, out),
+            StoreFrame::Want { ballot, from } if self.is_registered_as(*ballot) => {
+                let asked = (store, *ballot, *from);
+                send_again(&self.window, &self.stores, asked, self.settings.longest_frame, out);
+            }
             StoreFrame::Refused(refusal) if self.stores[store].on_refused(*refusal) => {
                 let (store, refusal) = (self.stores[store].name.clone(), *refusal);
                 out.event(SourceEvent::Refused { store, refusal });
@@ -377,7 +382,7 @@ impl Source {
         if self.renewal.former().is_none() {
             self.window.restart(start);
             (self.stable, self.origin) = (start, start);
-        } else if !self.continues(state) {
+        } else if !continues(&self.window, self.session, state) {
             return self.supersede(out);
         }
         self.phase = Phase::Beginning(Beginning { ballot, log, start, donor, runs });
@@ -450,9 +455,8 @@ impl Source {
         out: &mut dyn SourceOutlet,
     ) -> bool {
         let (former, session) = (self.renewal.former(), self.session);
-        let is_later = |state: &StoreState| {
-            state.promised.session != session && Some(state.promised) > former
-        };
+        let is_others = |it: &StoreState| it.promised.session != session;
+        let is_later = |it: &StoreState| is_others(it) && Some(it.promised) > former;
         if former.is_some() && self.is_recovery_quorum(is_later) {
             self.supersede(out);
             return true;
@@ -462,14 +466,6 @@ impl Source {
             self.open_again(now, out);
         }
         gives_way
-    }
-
-    /// Whether the messages that were sent and are not stable go on behind this log: no other
-    /// publisher has added to it.
-    fn continues(&self, log: &StoreState) -> bool {
-        let is_held = (self.window.first()..=self.window.next()).contains(&log.next);
-        let start = log.runs.last().map_or(0, |run| run.start);
-        is_held && (log.log.session == self.session || log.next == start)
     }
 
     /// Opens a later run if a store has promised another one, which does not begin.
@@ -567,43 +563,6 @@ impl Source {
             && self.membership.is_recovery_quorum(&self.stores, |store, _| !store.is_lost)
         {
             self.open_again(now, out);
-        }
-    }
-
-    fn on_want(&self, store: usize, ballot: Ballot, from: u64, out: &mut dyn SourceOutlet) {
-        let Phase::Registered(run) = &self.phase else { return };
-        if run.ballot != ballot {
-            return;
-        }
-        let until = self.window.first();
-        if from < until {
-            let others = self.stores.iter().enumerate().filter_map(|(index, it)| {
-                let state = it.state.as_ref().filter(|state| state.next >= until)?;
-                let is_other = index != store && it.has_begun(ballot);
-                // Behind those that retention has given up, the store would begin anew.
-                let has_all = state.first <= from && !it.is_lost;
-                is_other.then_some((has_all, it.heard, it))
-            });
-            if let Some((.., donor)) = others.max_by_key(|&(has_all, heard, _)| (has_all, heard)) {
-                out.request(store, &StoreFrame::Elsewhere { ballot, until, donor: &donor.name });
-            }
-            return;
-        }
-        let mut next = from;
-        for _ in 0..RESENDS_MAX {
-            let (first, mut writer) = (next, RecordsWriter::default());
-            while let Some(body) = self.window.get(next) {
-                if !writer.is_empty() && writer.len() + body.len() > self.settings.longest_frame {
-                    break;
-                }
-                writer.add(body);
-                next += 1;
-            }
-            if writer.is_empty() {
-                return;
-            }
-            let records = writer.records();
-            out.request(store, &StoreFrame::Resend { ballot, first, records });
         }
     }
 

@@ -5,8 +5,9 @@
 //! lives. So this one registers a run that is later still, in the same session and with the same
 //! sequences; its program sends on meanwhile.
 
+use super::window::Window;
 use crate::Nanos;
-use lanecast_wire::store::Ballot;
+use lanecast_wire::store::{Ballot, StoreState};
 
 /// Intervals of requests for which a promise stands before a later run is opened: a publisher that
 /// lives has reached enough stores by then.
@@ -48,4 +49,12 @@ impl Renewal {
     pub(super) fn end(&mut self) -> bool {
         self.former.take().is_some()
     }
+}
+
+/// Whether the messages of a session that are not stable go on behind this log: no publisher of
+/// another session has added to it.
+pub(super) fn continues(window: &Window, session: u64, log: &StoreState) -> bool {
+    let is_held = (window.first()..=window.next()).contains(&log.next);
+    let start = log.runs.last().map_or(0, |run| run.start);
+    is_held && (log.log.session == session || log.next == start)
 }

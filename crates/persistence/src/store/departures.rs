@@ -77,4 +77,19 @@ mod tests {
         assert_eq!(departures.last.len(), REMEMBERED_MAX);
         assert!(!departures.has_left(1, 7) && departures.has_left(2, 1));
     }
+
+    #[test]
+    fn answers_that_wait_for_the_disk_are_bounded() {
+        let mut departures = Departures::default();
+        let most = OWED_MAX as u64;
+        (0..most + 5).for_each(|receiver| departures.add((receiver, 1), receiver, 7));
+        // One that waits is answered in the name of its last request.
+        departures.add((3, 2), 99, 7);
+        let mut told = Vec::new();
+        departures.advance(6, |client, receiver, life| told.push((client, receiver, life)));
+        assert!(told.is_empty() && !departures.is_settled());
+        departures.advance(7, |client, receiver, life| told.push((client, receiver, life)));
+        assert_eq!((told.len() as u64, told[3]), (most, (99, 3, 2)));
+        assert!(departures.is_settled());
+    }
 }

@@ -1,9 +1,9 @@
 //! Receivers that name more stores than hold a stream, while its members are away.
 
-use crate::edges::{NOW, SESSION};
 use crate::ends::pass;
-use crate::parts::Outlet;
-use crate::receivers::{SOURCE, answer, asking, naming, offer_by, settings, token, told};
+use crate::offers::{SOURCE, answer, asking, settings, token, told};
+use crate::parts::{NOW, Outlet, SESSION};
+use crate::receivers::{naming, offer_by};
 use lanecast_persistence::Receiver;
 use lanecast_wire::store::{StoreFrame, StoreOffer, StoreState};
 

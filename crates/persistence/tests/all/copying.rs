@@ -2,8 +2,7 @@
 //! publisher that goes on behind the last sequence.
 
 use crate::cluster::Cluster;
-use crate::edges::{NOW, SESSION};
-use crate::parts::{MemoryLog, Outlet, TOPIC, report_of, store_at};
+use crate::parts::{MemoryLog, NOW, Outlet, SESSION, TOPIC, report_of, store_at};
 use lanecast_persistence::{Store, StoreLog, StoreSettings};
 use lanecast_wire::store::{
     Ballot, Consumption, LogRecord, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreAddress,

@@ -1,11 +1,11 @@
 //! Receivers that give up their registrations: told until stores confirm it.
 
-use crate::edges::NOW;
-use crate::parts::{MemoryLog, Outlet, TOPIC, store_at};
-use crate::receivers::{RUN, SOURCE, answer, asking, offer, settings};
-use lanecast_persistence::{Detachment, Receiver, Store};
+use crate::offers::{RUN, SOURCE, answer, asking, members, offer, settings};
+use crate::parts::{MemoryLog, NOW, Outlet, TOPIC, store_at};
+use lanecast_persistence::{Detachment, Receiver, ReceiverSettings, Store};
 use lanecast_wire::store::{
-    Ballot, Consumption, Registered, Run, StoreAddress, StoreFrame, StoreOffer,
+    Ballot, Consumption, Registered, Run, StoreAddress, StoreFrame, StoreOffer, StoreRefusal,
+    StoreState, TimedRecordsWriter,
 };
 
 const RETRY: u64 = 200_000_000;
@@ -205,4 +205,88 @@ fn a_life_that_ends_is_told_of_no_acknowledgement() {
         receiver.on_frame(store, SOURCE, &frame, NOW + RETRY, &mut out);
     }
     assert!(out.receiver_events.is_empty(), "{:?}", out.receiver_events);
+}
+
+/// Answers that were under way, losses and reports: of none the program hears any more.
+#[test]
+fn a_life_that_ends_is_told_of_no_message_and_no_refusal() {
+    let (mut receiver, mut out) = begun();
+    receiver.on_live(RUN.ballot.session, 0, b"body", NOW + 1, &mut out);
+    receiver.consumed(SOURCE, 1, NOW + 1);
+    receiver.on_live(RUN.ballot.session, 5, b"behind a gap", NOW + 1, &mut out);
+    receiver.tick(NOW + 1, &mut out);
+    receiver.detach(NOW + 2);
+    out.receiver_events.clear();
+    let mut writer = TimedRecordsWriter::default();
+    (1..6).for_each(|_| writer.add(0, b"body"));
+    let (log, records) = (RUN.ballot, writer.records());
+    let fetched = StoreFrame::Fetched { log, from: 1, first: 1, next: 6, records };
+    let refusal = StoreRefusal::Receivers { receiver: 1, most: 9 };
+    for store in 0..3 {
+        receiver.on_frame(store, SOURCE, &fetched, NOW + 3, &mut out);
+        receiver.on_frame(store, SOURCE, &StoreFrame::Refused(refusal), NOW + 3, &mut out);
+    }
+    let foreign = 99;
+    receiver.on_lost(foreign, 0, 3, &mut out);
+    receiver.on_live(foreign, 3, b"body", NOW + 3, &mut out);
+    let mut reports = 0;
+    receiver.report(SOURCE, NOW + 3, |_, _| reports += 1);
+    assert_eq!(reports, 0);
+    for round in 0..3 {
+        let (_, questions) = ask(&mut receiver, NOW + 4 + round * RETRY, &mut out);
+        out.frames = questions;
+        let gone = StoreOffer { life: 1, ..offer() };
+        (0..3).for_each(|store| answer(&mut receiver, store, &gone, NOW + 4, &mut out));
+    }
+    assert!(out.receiver_events.is_empty(), "{:?}", out.receiver_events);
+}
+
+#[test]
+fn the_confirmation_of_another_receiver_does_not_count() {
+    let (mut receiver, mut out) = begun();
+    receiver.detach(NOW + 2);
+    let (_, questions) = ask(&mut receiver, NOW + 2, &mut out);
+    out.frames = questions;
+    let gone = StoreOffer { life: 1, ..offer() };
+    for store in 0..3 {
+        answer(&mut receiver, store, &gone, NOW + 3, &mut out);
+        let frame = StoreFrame::Detached { receiver: 2, life: 1 };
+        receiver.on_frame(store, SOURCE, &frame, NOW + 3, &mut out);
+    }
+    assert!(matches!(receiver.detachment(), Some(Detachment::TooFew { .. })));
+}
+
+/// It cannot be asked: its administrator has to end the registration there.
+#[test]
+fn a_member_that_the_receiver_does_not_name_is_told_and_not_waited_for() {
+    let (mut receiver, mut out) = begun();
+    receiver.detach(NOW + 2);
+    let (_, questions) = ask(&mut receiver, NOW + 2, &mut out);
+    out.frames = questions;
+    let named = [("a", 5), ("b", 5), ("c", 5), ("d", 5)];
+    let state = StoreState { members: members(2, &named), ..offer().state };
+    let gone = StoreOffer { life: 1, state, ..offer() };
+    for store in 0..3 {
+        answer(&mut receiver, store, &gone, NOW + 3, &mut out);
+        confirm(&mut receiver, store, 1, NOW + 3, &mut out);
+    }
+    let enough = Detachment::Enough { unconfirmed: vec!["d".to_owned()] };
+    assert_eq!((receiver.detachment(), receiver.is_detached()), (Some(enough), true));
+}
+
+/// A replay reports in the life of the registration that it finds, and ends that one.
+#[test]
+fn a_replay_ends_no_life_of_its_own() {
+    let (mut receiver, mut out) = asking(ReceiverSettings { is_replay: true, ..settings() });
+    receiver.detach(NOW + 1);
+    let mut end_with = |offer: &StoreOffer, now, out: &mut Outlet| {
+        let (_, questions) = ask(&mut receiver, now, out);
+        out.frames = questions;
+        answer(&mut receiver, 0, offer, now, out);
+        ask(&mut receiver, now + RETRY, out).0
+    };
+    assert_eq!(end_with(&offer(), NOW + 1, &mut out), [(SOURCE, 0); 3]);
+    let consumption = Some(Consumption { run: RUN, next: 4 });
+    let registered = StoreOffer { life: 6, consumption, ..offer() };
+    assert_eq!(end_with(&registered, NOW + 3 * RETRY, &mut out), [(SOURCE, 6); 3]);
 }

@@ -1,26 +1,15 @@
 //! The last sequences, answers without messages, sessions that end before a store has named them.
 
-use crate::parts::{MemoryLog, Outlet, TOPIC, report_of, store_at};
+use crate::offers::{answer, answer_next, offer_of_runs, settings};
+use crate::parts::{MemoryLog, NOW, Outlet, SESSION, TOPIC, groups, report_of, store_at};
 use lanecast_persistence::{
-    GroupRule, Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart, SendRefusal, Source,
-    SourceEvent, SourceSettings, Store, StoreGroups, StoreSettings,
+    Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart, SendRefusal, Source, SourceEvent,
+    SourceSettings, Store, StoreSettings,
 };
 use lanecast_wire::store::{
-    Ballot, Consumption, DeregisterOutcome, Members, RecordsWriter, Registration, Run,
-    STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreKind, StoreOffer, StoreState, TimedRecords,
-    TimedRecordsWriter,
+    Ballot, Consumption, DeregisterOutcome, RecordsWriter, Registration, Run, STORE_NUMBER_MAX,
+    StoreAddress, StoreFrame, StoreKind, StoreOffer, TimedRecords, TimedRecordsWriter,
 };
-
-pub(crate) const SESSION: u64 = 1;
-pub(crate) const NOW: u64 = 1_000_000_000;
-
-pub(crate) fn groups() -> StoreGroups {
-    StoreGroups::new(vec![vec!["a"]], GroupRule::Any).expect("groups")
-}
-
-fn three_stores() -> StoreGroups {
-    StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups")
-}
 
 /// Carries frames between a publisher and its store until both are silent.
 pub(crate) fn exchange(
@@ -249,93 +238,20 @@ fn offer_until(
     (next, since, until): (u64, u64, u64),
     out: &mut Outlet,
 ) {
-    let asked = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
-        Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
-        _ => None,
-    });
-    let token = asked.expect("a question");
-    let log = Ballot { epoch: 3, session: SESSION };
-    let stores = three_stores().names().map(|name| (name.to_owned(), 5)).collect();
-    let state = StoreState {
-        incarnation: 5,
-        promised: log,
-        log,
-        next,
-        members: Members::without_groups(1, stores),
-        runs: vec![Run { ballot: log, start }],
-        ..StoreState::default()
-    };
-    let (is_live, has_left, consumption, number) = (true, false, None, 0);
-    let (is_expired, life) = (false, 0);
-    let offer = StoreOffer {
-        token,
-        is_live,
-        has_left,
-        consumption,
-        is_expired,
-        life,
-        number,
-        since,
-        until,
-        state,
-    };
-    receiver.on_frame(store, 7, &StoreFrame::Offer(offer), NOW, out);
-    let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
-    receiver.on_frame(store, 0, &streams, NOW, out);
+    let offer = StoreOffer { since, until, ..offer_of_runs(&[start], next) };
+    answer(receiver, store, &offer, NOW, out);
 }
 
 /// Answers as all stores, which have messages up to `next` of runs that begin at these sequences,
 /// each on a session of its own.
 fn offer_runs(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out: &mut Outlet) {
-    receiver.tick(now, out);
-    let run = |(number, start): (u64, &u64)| {
-        let ballot = Ballot { epoch: 3 + number, session: SESSION + number };
-        Run { ballot, start: *start }
-    };
-    let runs: Vec<Run> = (0..).zip(starts).map(run).collect();
-    let log = runs.last().expect("a run").ballot;
-    let token = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
-        Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
-        _ => None,
-    });
-    let token = token.expect("a question");
-    let stores = three_stores().names().map(|name| (name.to_owned(), 5)).collect();
-    let members = Members::without_groups(1, stores);
-    let state = StoreState {
-        incarnation: 5,
-        promised: log,
-        log,
-        next,
-        members,
-        runs,
-        ..Default::default()
-    };
-    let (is_live, has_left, consumption, number, since) = (true, false, None, 0, 0);
-    let until = STORE_NUMBER_MAX;
-    let (is_expired, life) = (false, 0);
-    let offer = StoreOffer {
-        token,
-        is_live,
-        has_left,
-        consumption,
-        is_expired,
-        life,
-        number,
-        since,
-        until,
-        state,
-    };
-    for store in 0..3 {
-        receiver.on_frame(store, 7, &StoreFrame::Offer(offer.clone()), now, out);
-        let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
-        receiver.on_frame(store, 0, &streams, now, out);
-    }
+    answer_next(receiver, &[(); 3].map(|()| offer_of_runs(starts, next)), now, out);
 }
 
 #[test]
 fn the_end_of_a_session_is_told_once_and_before_the_messages_of_the_next() {
-    let mut receiver = Receiver::new(ReceiverSettings::new(three_stores()), 1, NOW);
-    let (mut out, retry) = (Outlet::default(), ReceiverSettings::new(three_stores()).retry);
+    let mut receiver = Receiver::new(settings(), 1, NOW);
+    let (mut out, retry) = (Outlet::default(), settings().retry);
     // A run before it has nothing for this receiver.
     offer_runs(&mut receiver, &[0], 0, NOW, &mut out);
     offer_runs(&mut receiver, &[0, 0], 0, NOW + retry, &mut out);
@@ -375,7 +291,7 @@ fn a_store_that_lags_does_not_decide_where_a_time_begins() {
     ];
     for (answers, expected) in cases {
         let start = ReceiverStart::Time(1);
-        let settings = ReceiverSettings { start, ..ReceiverSettings::new(three_stores()) };
+        let settings = ReceiverSettings { start, ..settings() };
         let mut receiver = Receiver::new(settings, 1, NOW);
         let mut out = Outlet::default();
         receiver.tick(NOW, &mut out);
@@ -389,7 +305,7 @@ fn a_store_that_lags_does_not_decide_where_a_time_begins() {
 
 /// Events of a receiver that begins at the oldest message, and ends in front of `end`.
 fn ending(end: ReceiverEnd) -> (Receiver, Outlet) {
-    let settings = ReceiverSettings { end, ..ReceiverSettings::new(three_stores()) };
+    let settings = ReceiverSettings { end, ..settings() };
     let (mut receiver, mut out) = (Receiver::new(settings, 1, NOW), Outlet::default());
     receiver.tick(NOW, &mut out);
     (receiver, out)
@@ -499,8 +415,7 @@ fn a_store_tells_the_end_of_a_time_when_all_before_is_on_disk() {
 /// The stores answer when the messages that came live are durable already.
 #[test]
 fn a_receiver_that_begins_at_the_end_skips_no_live_message() {
-    let settings =
-        ReceiverSettings { start: ReceiverStart::End, ..ReceiverSettings::new(three_stores()) };
+    let settings = ReceiverSettings { start: ReceiverStart::End, ..settings() };
     let mut receiver = Receiver::new(settings, 1, NOW);
     let mut out = Outlet::default();
     for number in 4..=5 {

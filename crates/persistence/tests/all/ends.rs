@@ -1,8 +1,8 @@
 //! Ends of sessions that a receiver learns of late, or from its stores alone.
 
-use crate::edges::{NOW, SESSION};
-use crate::parts::{MemoryLog, Outlet, TOPIC, store_at};
-use crate::receivers::{RUN, SOURCE, answer, answer_all, asking, offer, settings, told};
+use crate::offers::{RUN, SOURCE, answer, asking, offer, settings, told};
+use crate::parts::{MemoryLog, NOW, Outlet, SESSION, TOPIC, store_at};
+use crate::receivers::answer_all;
 use lanecast_persistence::{GroupRule, Receiver, ReceiverSettings, Store, StoreGroups};
 use lanecast_wire::store::{
     Ballot, Grouping, Members, Run, StoreAddress, StoreFrame, StoreOffer, StoreState,

@@ -1,8 +1,7 @@
 //! Messages that no store has, in front of later ones that came live.
 
-use crate::edges::{NOW, SESSION};
-use crate::parts::Outlet;
-use crate::receivers::{RUN, SOURCE, answer, asking, offer, settings, told};
+use crate::offers::{RUN, SOURCE, answer, asking, offer, settings, told};
+use crate::parts::{NOW, Outlet, SESSION};
 use lanecast_persistence::Receiver;
 use lanecast_wire::store::{
     STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState, TimedRecords, TimedRecordsWriter,

@@ -1,7 +1,6 @@
 //! Lifetimes of registrations at a store.
 
-use crate::edges::{NOW, SESSION, groups};
-use crate::parts::{MemoryLog, Outlet, TOPIC, report_of, store_with};
+use crate::parts::{MemoryLog, NOW, Outlet, SESSION, TOPIC, groups, report_of, store_with};
 use lanecast_persistence::{Receiver, ReceiverSettings, Store, StoreSettings};
 use lanecast_wire::store::{Ballot, Consumption, Run, StoreAddress, StoreFrame};
 

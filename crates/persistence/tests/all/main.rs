@@ -9,6 +9,7 @@ mod ends;
 mod gaps;
 mod lifetimes;
 mod membership;
+mod offers;
 mod pacing;
 mod parts;
 mod positions;

@@ -2,8 +2,7 @@
 //! stream decide.
 
 use crate::cluster::Cluster;
-use crate::edges::{NOW, SESSION};
-use crate::parts::Outlet;
+use crate::parts::{NOW, Outlet, SESSION};
 use lanecast_persistence::{GroupRule, Source, SourceSettings, StoreGroups};
 use lanecast_wire::store::{Ballot, Grouping, Members, Run, StoreFrame, StoreState};
 

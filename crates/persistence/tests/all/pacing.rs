@@ -1,7 +1,9 @@
 //! Bounds of a publisher: messages that are not stable, and messages that are not consumed.
 
-use crate::edges::{NOW, SESSION, exchange, groups};
-use crate::parts::{MemoryLog, Outlet, TOPIC, report_of, store_at, store_with};
+use crate::edges::exchange;
+use crate::parts::{
+    MemoryLog, NOW, Outlet, SESSION, TOPIC, groups, report_of, store_at, store_with,
+};
 use lanecast_persistence::{
     Pacing, SendRefusal, Source, SourceSettings, Store, StoreSettings, UnconsumedBounds,
 };

@@ -1,8 +1,8 @@
 //! A log in memory, and outlets that keep frames as bytes: each frame is written and read again.
 
 use lanecast_persistence::{
-    LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, Store, StoreLog,
-    StoreOutlet, StoreSettings,
+    GroupRule, LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, Store,
+    StoreGroups, StoreLog, StoreOutlet, StoreSettings,
 };
 use lanecast_wire::store::{
     Ballot, Consumption, LogRecord, Members, Registered, Run, StoreAddress, StoreFrame,
@@ -10,6 +10,13 @@ use lanecast_wire::store::{
 use std::collections::BTreeMap;
 
 pub(crate) const TOPIC: &str = "orders";
+pub(crate) const SESSION: u64 = 1;
+pub(crate) const NOW: u64 = 1_000_000_000;
+
+/// The only store of a publisher or a receiver.
+pub(crate) fn groups() -> StoreGroups {
+    StoreGroups::new(vec![vec!["a"]], GroupRule::Any).expect("groups")
+}
 
 /// Records that are durable at once, but for the last ones.
 #[derive(Debug, Default)]

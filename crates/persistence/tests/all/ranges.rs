@@ -1,11 +1,9 @@
 //! Ends of ranges of time, when runs change.
 
-use crate::edges::{NOW, SESSION};
-use crate::parts::Outlet;
-use lanecast_persistence::{
-    GroupRule, Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart, StoreGroups,
-};
-use lanecast_wire::store::{Ballot, Members, Run, StoreFrame, StoreOffer, StoreState};
+use crate::offers::{answer_next, offer_of_runs, settings};
+use crate::parts::{NOW, Outlet, SESSION};
+use lanecast_persistence::{Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart};
+use lanecast_wire::store::StoreOffer;
 
 /// Three stores answer the next question: they have messages up to `next` of runs that begin at
 /// these sequences, each on a session of its own, and the time of the end came behind all of them.
@@ -15,52 +13,9 @@ fn offer(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out: &mut
 
 /// The same, each of them with other runs.
 fn offer_each(receiver: &mut Receiver, stores: [(&[u64], u64); 3], now: u64, out: &mut Outlet) {
-    receiver.tick(now, out);
-    let token = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
-        Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
-        _ => None,
-    });
-    let token = token.expect("a question");
-    for (store, (starts, next)) in stores.into_iter().enumerate() {
-        let frame = StoreFrame::Offer(offer_of(token, starts, next));
-        receiver.on_frame(store, 7, &frame, now, out);
-        let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
-        receiver.on_frame(store, 0, &streams, now, out);
-    }
-}
-
-fn offer_of(token: u64, starts: &[u64], next: u64) -> StoreOffer {
-    let run = |(number, start): (u64, &u64)| {
-        let ballot = Ballot { epoch: 3 + number, session: SESSION + number };
-        Run { ballot, start: *start }
-    };
-    let runs: Vec<Run> = (0..).zip(starts).map(run).collect();
-    let log = runs.last().expect("a run").ballot;
-    let stores = ["a", "b", "c"].map(|name| (name.to_owned(), 5)).to_vec();
-    let members = Members::without_groups(1, stores);
-    let state = StoreState {
-        incarnation: 5,
-        promised: log,
-        log,
-        next,
-        members,
-        runs,
-        ..StoreState::default()
-    };
-    let (is_live, has_left, is_expired) = (true, false, false);
-    let (consumption, life, number, since, until) = (None, 0, 0, 0, next);
-    StoreOffer {
-        token,
-        is_live,
-        has_left,
-        consumption,
-        is_expired,
-        life,
-        number,
-        since,
-        until,
-        state,
-    }
+    let offer_of =
+        |(starts, next): (&[u64], u64)| StoreOffer { until: next, ..offer_of_runs(starts, next) };
+    answer_next(receiver, &stores.map(offer_of), now, out);
 }
 
 fn ends(out: &Outlet) -> Vec<&String> {
@@ -72,9 +27,8 @@ fn ending() -> (Receiver, u64) {
 }
 
 fn ending_from(start: ReceiverStart) -> (Receiver, u64) {
-    let stores = StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups");
     let end = ReceiverEnd::Time(1);
-    let settings = ReceiverSettings { start, end, ..ReceiverSettings::new(stores) };
+    let settings = ReceiverSettings { start, end, ..settings() };
     let retry = settings.retry;
     (Receiver::new(settings, 1, NOW), retry)
 }

@@ -1,8 +1,7 @@
 //! Stores that keep no more streams or receivers, and tell why.
 
-use crate::edges::{NOW, SESSION, groups};
-use crate::parts::{MemoryLog, Outlet, TOPIC, store_with};
-use crate::receivers::{SOURCE, answer, asking, offer, settings};
+use crate::offers::{SOURCE, answer, asking, offer, settings};
+use crate::parts::{MemoryLog, NOW, Outlet, SESSION, TOPIC, groups, store_with};
 use lanecast_persistence::{
     Source, SourceEvent, SourceSettings, Store, StoreRefusal, StoreSettings,
 };
@@ -60,7 +59,7 @@ fn a_receiver_tells_each_refusal_once() {
     assert!(hear(1, refusal(1)).is_empty(), "repeated");
     assert!(hear(1, refusal(2)).is_empty(), "another receiver");
     assert_eq!(hear(2, refusal(1)).len(), 1, "another store");
-    let consumption = Consumption { run: crate::receivers::RUN, next: 0 };
+    let consumption = Consumption { run: crate::offers::RUN, next: 0 };
     hear(1, StoreFrame::Acknowledged { receiver: 1, consumption });
     assert_eq!(hear(1, refusal(1)).len(), 1, "after it had room");
 }
@@ -147,7 +146,7 @@ fn a_refusal_that_lasts_is_told_once() {
 fn a_stream_too_many_for_a_receiver_is_told() {
     let (mut receiver, mut out) = asking(settings());
     let mut answer_of = |count: u64, out: &mut Outlet| {
-        let token = crate::receivers::token(out);
+        let token = crate::offers::token(out);
         for source in 1..=count {
             let frame = StoreFrame::Unsettled { token, runs: vec![] };
             receiver.on_frame(0, source, &frame, NOW, out);
@@ -155,7 +154,7 @@ fn a_stream_too_many_for_a_receiver_is_told() {
         let frame = StoreFrame::Streams { incarnation: 5, token, count: count as u32 };
         receiver.on_frame(0, 0, &frame, NOW, out);
         receiver.tick(receiver.due() + 1_000_000_000, out);
-        crate::receivers::told(out, "TooMany")
+        crate::offers::told(out, "TooMany")
     };
     assert_eq!(answer_of(10_000, &mut out), [""; 0]);
     let first = "TooManyStreams { count: 2, most: 10000 }";

@@ -1,8 +1,8 @@
 //! Runs that were promised and never began: they keep no store out for long.
 
 use crate::cluster::Cluster;
-use crate::edges::NOW;
-use crate::receivers::{RUN, SOURCE, answer, asking, offer, settings, told};
+use crate::offers::{RUN, SOURCE, answer, asking, offer, settings, told};
+use crate::parts::NOW;
 use lanecast_persistence::SourceEvent;
 use lanecast_wire::store::{Ballot, Run, StoreOffer, StoreState};
 

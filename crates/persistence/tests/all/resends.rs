@@ -1,7 +1,7 @@
 //! Messages that a publisher sends again to a store that misses them.
 
-use crate::edges::{NOW, SESSION, exchange, groups};
-use crate::parts::{MemoryLog, Outlet, store_at};
+use crate::edges::exchange;
+use crate::parts::{MemoryLog, NOW, Outlet, SESSION, groups, store_at};
 use lanecast_persistence::{Source, SourceSettings};
 use lanecast_wire::store::StoreFrame;
 

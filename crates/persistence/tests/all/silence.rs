@@ -1,7 +1,6 @@
 //! Stores that do not answer.
 
-use crate::edges::{NOW, SESSION, groups};
-use crate::parts::Outlet;
+use crate::parts::{NOW, Outlet, SESSION, groups};
 use lanecast_persistence::{Receiver, ReceiverSettings, Source, SourceEvent, SourceSettings};
 use lanecast_wire::store::{StoreFrame, StoreState};
 

@@ -1,7 +1,7 @@
 //! Stores whose answers take longer than the interval after which questions are repeated.
 
-use crate::edges::{NOW, SESSION};
-use crate::receivers::{SOURCE, offer, settings};
+use crate::offers::{SOURCE, offer, settings};
+use crate::parts::{NOW, SESSION};
 use lanecast_persistence::{Nanos, Receiver, ReceiverEvent, ReceiverOutlet};
 use lanecast_wire::store::{
     StoreAddress, StoreFrame, StoreOffer, StoreState, TimedRecords, TimedRecordsWriter,

@@ -1,9 +1,8 @@
 //! Runs that a few stores have begun: they may give way to another one.
 
-use crate::edges::{NOW, SESSION};
 use crate::ends::pass;
-use crate::parts::Outlet;
-use crate::receivers::{RUN, SOURCE, answer, asking, offer, settings, told};
+use crate::offers::{RUN, SOURCE, answer, asking, offer, settings, told};
+use crate::parts::{NOW, Outlet, SESSION};
 use lanecast_persistence::Receiver;
 use lanecast_wire::store::{Ballot, Consumption, Run, StoreFrame, StoreOffer, StoreState};
 

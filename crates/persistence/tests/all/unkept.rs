@@ -1,8 +1,7 @@
 //! Losses of publishers whose messages no store keeps.
 
-use crate::edges::NOW;
-use crate::parts::Outlet;
-use crate::receivers::{asking, settings, token, told};
+use crate::offers::{asking, settings, token, told};
+use crate::parts::{NOW, Outlet};
 use lanecast_persistence::Receiver;
 use lanecast_wire::store::StoreFrame;
 

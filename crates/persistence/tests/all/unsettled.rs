@@ -1,8 +1,7 @@
 //! Streams whose state a store cannot tell, since their last records are not on its disk.
 
-use crate::edges::{NOW, groups};
-use crate::parts::{MemoryLog, Outlet, TOPIC, store_at};
-use crate::receivers::{RUN, SOURCE, answer, asking, offer, settings, token, told};
+use crate::offers::{RUN, SOURCE, answer, asking, offer, settings, token, told};
+use crate::parts::{MemoryLog, NOW, Outlet, TOPIC, groups, store_at};
 use lanecast_persistence::{Detachment, Receiver, ReceiverSettings, Store};
 use lanecast_wire::store::{Ballot, Run, StoreAddress, StoreFrame, StoreOffer, StoreState};
 
