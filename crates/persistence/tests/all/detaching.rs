@@ -256,7 +256,7 @@ fn the_confirmation_of_another_receiver_does_not_count() {
     assert!(matches!(receiver.detachment(), Some(Detachment::TooFew { .. })));
 }
 
-/// It cannot be asked: its administrator has to end the registration there.
+/// Such a member cannot be asked: its administrator has to end the registration there.
 #[test]
 fn a_member_that_the_receiver_does_not_name_is_told_and_not_waited_for() {
     let (mut receiver, mut out) = begun();

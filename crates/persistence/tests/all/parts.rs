@@ -24,7 +24,7 @@ pub(crate) struct MemoryLog {
     records: Vec<Vec<u8>>,
     /// Records at the end that are not durable.
     pub(crate) unwritten: u64,
-    /// It has no room.
+    /// The log has no room.
     pub(crate) is_full: bool,
     pub(crate) unix_ns: u64,
 }

@@ -1,6 +1,6 @@
 //! A run of processes with the real machines: their event loop.
 
-mod runs;
+pub mod runs;
 
 use super::actors::Actors;
 use super::checks::{check_begun, check_end, check_left};
@@ -22,7 +22,6 @@ use crate::rng::SimRng;
 use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{DurableLoss, Receiver, Source, SourceEvent, Store};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
-pub use runs::{run, run_full_disks, run_lists};
 
 /// One run.
 #[derive(Debug)]

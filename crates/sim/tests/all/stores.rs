@@ -5,7 +5,8 @@ use crate::seeds::{SLICE, run_all, seeds};
 use lanecast_sim::persistence::outcome::StoreOutcome;
 use lanecast_sim::persistence::scenario::StoreScenario;
 use lanecast_sim::persistence::tamper::StoreTamper;
-use lanecast_sim::persistence::world::{World, run, run_full_disks, run_lists};
+use lanecast_sim::persistence::world::World;
+use lanecast_sim::persistence::world::runs::{run, run_full_disks, run_lists};
 use lanecast_wire::store::StoreKind;
 use std::io::Write;
 
