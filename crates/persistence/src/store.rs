@@ -33,7 +33,7 @@ use lanecast_wire::store::{
 };
 use lifetimes::Lifetimes;
 use offering::Offering;
-use peer_positions::{ask_for_more, positions, tend_positions};
+use peer_positions::{adopt, ask_for_more, positions, tend_positions};
 use registering::{depart, is_refused, register};
 pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
@@ -377,13 +377,13 @@ impl Store {
                 self.go_on(index, now, log, out)?;
             }
             StoreFrame::FetchPositions { token, receiver } => {
-                let answer = positions(stream, *token, *receiver, self.settings.longest_frame);
+                let answer = positions(stream, (*token, *receiver), &self.settings, log);
                 out.reply(client, &stream.topic, stream.source, &answer);
             }
-            StoreFrame::FetchedPositions { token, next_receiver, receivers }
+            StoreFrame::FetchedPositions { token, next_receiver, receivers, departures }
                 if stream.questions.is_answered(*token) =>
             {
-                stream.receivers.adopt(stream.number, receivers, log)?;
+                adopt(stream, receivers, departures, log)?;
                 ask_for_more(stream, self.incarnation, *next_receiver, out);
                 self.go_on(index, now, log, out)?;
             }

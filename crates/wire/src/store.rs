@@ -45,7 +45,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 /// The version of the frames.
-pub const STORE_VERSION: u8 = 6;
+pub const STORE_VERSION: u8 = 7;
 /// Bytes of a frame's header, without the topic's name.
 pub const STORE_HEADER: usize = size_of::<StoreHeader>();
 /// The most stores of a stream.
@@ -57,8 +57,10 @@ pub const STORE_NUMBER_MAX: u64 = 1 << 62;
 /// The longest frame without messages, in bytes: the offer of a stream with the most stores and
 /// runs. A transport that carries no messages of this length cannot carry the protocol.
 pub const STORE_CONTROL_MAX: usize = 6_774;
-/// The most receivers in an answer to a question for positions.
+/// The most receivers in an answer to a question for positions, those that have left included.
 pub const POSITIONS_MAX: usize = 128;
+/// The most receivers of a stream that a store remembers as departed.
+pub const DEPARTURES_MAX: usize = 256;
 /// The most runs that a log remembers.
 pub const RUNS_MAX: usize = 64;
 
@@ -265,6 +267,15 @@ impl Registered {
         let (life, is_non_blocking, is_expired, away_ns) = (0, false, false, 0);
         Self { receiver, consumption, life, is_non_blocking, is_expired, away_ns }
     }
+}
+
+/// A receiver that has given up its registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The receiver's stable id.
+    pub receiver: u64,
+    /// The life that has ended, and all before it.
+    pub life: u64,
 }
 
 /// Stream that a frame is about, and the client that sent it or receives it.

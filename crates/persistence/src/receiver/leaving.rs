@@ -16,9 +16,8 @@ pub enum Detachment {
     Everywhere,
     /// Enough stores have: no publisher is held back by the receiver. Others have not answered.
     Enough {
-        /// Stores that may still keep messages for it, until they hear of the end, until the
-        /// lifetime of registrations is over, or until an administrator ends it there. They may
-        /// tell a later life with the same id where this one had come to.
+        /// Stores that may still keep messages for it, until they hear of the end from another
+        /// store. They may tell a later life with the same id where this one had come to.
         unconfirmed: Vec<String>,
     },
     /// Too few stores have: the receiver may hold publishers back.

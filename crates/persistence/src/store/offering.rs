@@ -3,7 +3,7 @@
 use super::stream::Stream;
 use crate::log::StoreLog;
 use crate::outlet::StoreOutlet;
-use lanecast_wire::store::{StoreAddress, StoreFrame};
+use lanecast_wire::store::{StoreAddress, StoreFrame, StoreOffer};
 
 /// A receiver's question.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +33,7 @@ impl Offering {
             let stream = &mut streams[*index];
             stream.receivers.hear(receiver, heard);
             let frame = match self.range(stream, log) {
-                Some(range) => {
-                    StoreFrame::Offer(stream.offer((receiver, token), range, incarnation))
-                }
+                Some(range) => StoreFrame::Offer(self.offer(stream, range, incarnation)),
                 None => StoreFrame::Unsettled { token, runs: stream.runs.clone() },
             };
             out.reply(address.client, address.topic, stream.source, &frame);
@@ -53,4 +51,30 @@ impl Offering {
         let since = is_durable.then(|| stream.since(since_unix_ns, log))??;
         Some((since, stream.until(until_unix_ns, log)?))
     }
+
+    /// A stream, with the wanted range of its sequences.
+    fn offer(self, stream: &Stream, (since, until): (u64, u64), incarnation: u64) -> StoreOffer {
+        let Self { receiver, token, .. } = self;
+        StoreOffer {
+            token,
+            is_live: stream.is_live,
+            // Messages that came before its end may not be on disk yet.
+            has_left: stream.has_left && stream.durable.is_settled(),
+            consumption: stream.receivers.consumption(receiver),
+            is_expired: stream.receivers.is_expired(receiver),
+            life: life(stream, receiver),
+            number: stream.first_number,
+            since,
+            until,
+            state: stream.state(incarnation),
+        }
+    }
+}
+
+/// The receiver's life; if it is not registered, one that its next life has to be after: reports of
+/// lives that have ended are ignored.
+fn life(stream: &Stream, receiver: u64) -> u64 {
+    let life = stream.receivers.life(receiver);
+    let is_known = stream.receivers.is_known(receiver);
+    if is_known { life } else { life.max(stream.departures.life(receiver)) }
 }

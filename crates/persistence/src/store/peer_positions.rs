@@ -1,9 +1,12 @@
 //! Positions of receivers, which stores of a stream tell each other.
 
+use super::registering::adopt_departures;
+use super::settings::StoreSettings;
 use super::stream::Stream;
 use crate::Nanos;
+use crate::log::{LogFull, StoreLog};
 use crate::outlet::StoreOutlet;
-use lanecast_wire::store::{POSITIONS_MAX, StoreFrame};
+use lanecast_wire::store::{Departure, POSITIONS_MAX, Registered, StoreFrame};
 
 /// Questions at one time, of all streams.
 const QUESTIONS_MAX: usize = 16;
@@ -52,14 +55,36 @@ fn ask(stream: &mut Stream, own: u64, receiver: u64, out: &mut dyn StoreOutlet) 
     }
 }
 
-/// The answer to another store's question, no longer than `longest` bytes if that has room for a
-/// position.
+/// Takes over what another store has told: positions, and receivers that have left.
+pub(super) fn adopt(
+    stream: &mut Stream,
+    receivers: &[Registered],
+    departures: &[Departure],
+    log: &mut impl StoreLog,
+) -> Result<(), LogFull> {
+    stream.receivers.adopt(stream.number, receivers, log)?;
+    adopt_departures(stream, departures, log)
+}
+
+/// The answer to another store's question for receivers from the id `from` on, as many as fit into
+/// a frame: those that are registered, and those that have left. Only what is on the disk is told.
 pub(super) fn positions(
     stream: &Stream,
-    token: u64,
-    receiver: u64,
-    longest: usize,
+    (token, from): (u64, u64),
+    settings: &StoreSettings,
+    log: &impl StoreLog,
 ) -> StoreFrame<'static> {
-    let most = (longest / POSITION_BYTES).clamp(1, POSITIONS_MAX);
-    stream.receivers.positions(token, receiver, most)
+    let most = (settings.longest_frame / POSITION_BYTES).clamp(1, POSITIONS_MAX);
+    let mut receivers: Vec<Registered> = stream.receivers.positions(from, most + 1);
+    let mut departures = stream.departures.told(from, log.persisted());
+    // Of one that has come back since, the last life counts.
+    departures.retain(|it| !stream.receivers.is_known(it.receiver));
+    let ids = receivers.iter().map(|it| it.receiver);
+    let mut ids: Vec<u64> = ids.chain(departures.iter().map(|it| it.receiver)).collect();
+    ids.sort_unstable();
+    let next_receiver = ids.get(most).copied().unwrap_or(0);
+    let is_told = |receiver: u64| next_receiver == 0 || receiver < next_receiver;
+    receivers.retain(|it| is_told(it.receiver));
+    departures.retain(|it| is_told(it.receiver));
+    StoreFrame::FetchedPositions { token, next_receiver, receivers, departures }
 }

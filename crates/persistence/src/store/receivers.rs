@@ -2,7 +2,7 @@
 
 use super::copying::consumed_length;
 use crate::log::{LogFull, StoreLog};
-use lanecast_wire::store::{Consumption, LogRecord, ReceiverReport, Registered, Run, StoreFrame};
+use lanecast_wire::store::{Consumption, LogRecord, ReceiverReport, Registered, Run};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -253,19 +253,15 @@ impl Receivers {
         news.into_iter().try_for_each(|it| self.write(stream, it, log))
     }
 
-    /// The answer to another store's question: positions of receivers from the id `from` on that
-    /// are durable, `most` of them.
-    pub(super) fn positions(&self, token: u64, from: u64, most: usize) -> StoreFrame<'static> {
+    /// Positions of receivers from the id `from` on that are durable and count, `most` of them.
+    pub(super) fn positions(&self, from: u64, most: usize) -> Vec<Registered> {
         let position = |(receiver, it): (&u64, &Receiver)| {
             let is_non_blocking = it.is_non_blocking;
             let it = Registered { life: it.life, ..Registered::new(*receiver, it.durable?) };
             Some(Registered { is_non_blocking, ..it })
         };
         let counts = |(_, it): &(&u64, &Receiver)| !it.is_expired;
-        let mut told = self.by_id.range(from..).filter(counts).filter_map(position);
-        let receivers = told.by_ref().take(most).collect();
-        let next_receiver = told.next().map_or(0, |it| it.receiver);
-        StoreFrame::FetchedPositions { token, next_receiver, receivers }
+        self.by_id.range(from..).filter(counts).filter_map(position).take(most).collect()
     }
 
     /// A report was written at `position`.

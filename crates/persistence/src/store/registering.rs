@@ -3,7 +3,7 @@
 
 use super::stream::Stream;
 use crate::log::{LogFull, StoreLog};
-use lanecast_wire::store::{Registered, StoreFrame, StoreRefusal};
+use lanecast_wire::store::{Departure, LogRecord, Registered, StoreFrame, StoreRefusal};
 
 /// Takes a receiver's report, of which its client is told when it is durable; returns why not if
 /// the stream has as many receivers as it may.
@@ -35,12 +35,12 @@ pub(super) fn depart(
     client: u64,
     log: &mut impl StoreLog,
 ) -> Result<(), LogFull> {
-    if stream.receivers.is_known(receiver) && life < stream.receivers.life(receiver) {
-        return Ok(());
+    let departure = Departure { receiver, life };
+    if end(stream, departure, log)? {
+        // One that was not registered may have ended its registration before, not durably yet.
+        stream.departures.note(departure, stream.ended_at);
+        stream.departures.owe(departure, client, stream.ended_at);
     }
-    stream.detach(receiver, log)?;
-    // One that was not registered may have ended its registration before, not durably yet.
-    stream.departures.add((receiver, life), client, stream.ended_at);
     Ok(())
 }
 
@@ -51,4 +51,38 @@ pub(super) fn is_refused(stream: &Stream, request: &StoreFrame<'_>) -> bool {
         StoreFrame::Consumed(report) => !stream.receivers.is_known(report.receiver),
         _ => false,
     }
+}
+
+/// Ends registrations of receivers that have left while this store was away, as another one has
+/// told. Of receivers that are not registered nothing is kept here.
+pub(super) fn adopt_departures(
+    stream: &mut Stream,
+    departures: &[Departure],
+    log: &mut impl StoreLog,
+) -> Result<(), LogFull> {
+    for departure in departures {
+        if stream.receivers.is_known(departure.receiver) && end(stream, *departure, log)? {
+            stream.departures.note(*departure, stream.ended_at);
+        }
+    }
+    Ok(())
+}
+
+/// Ends the registration of a receiver that has left, if it has one; returns whether none of a later
+/// life is there.
+fn end(
+    stream: &mut Stream,
+    departure: Departure,
+    log: &mut impl StoreLog,
+) -> Result<bool, LogFull> {
+    let (number, receiver) = (stream.number, departure.receiver);
+    if !stream.receivers.is_known(receiver) {
+        return Ok(true);
+    }
+    if departure.life < stream.receivers.life(receiver) {
+        return Ok(false);
+    }
+    stream.ended_at = log.append(&LogRecord::Departed { stream: number, departure })?;
+    stream.receivers.remove(receiver);
+    Ok(true)
 }

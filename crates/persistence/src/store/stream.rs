@@ -14,7 +14,7 @@ use crate::log::{LogFull, StoreLog};
 use crate::source::RESENDS_MAX;
 use lanecast_wire::store::{
     Ballot, LogRecord, Members, RUNS_MAX, Records, Registered, Registration, Run, STORE_NUMBER_MAX,
-    StoreOffer, StoreState, StreamCheckpoint, TimedRecords,
+    StoreState, StreamCheckpoint, TimedRecords,
 };
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -149,28 +149,6 @@ impl Stream {
             consumed: self.consumed(),
             members: self.members.clone(),
             runs: self.runs.clone(),
-        }
-    }
-
-    /// The stream, offered to a receiver.
-    pub(super) fn offer(
-        &self,
-        (receiver, token): (u64, u64),
-        (since, until): (u64, u64),
-        incarnation: u64,
-    ) -> StoreOffer {
-        StoreOffer {
-            token,
-            is_live: self.is_live,
-            // Messages that came before its end may not be on disk yet.
-            has_left: self.has_left && self.durable.is_settled(),
-            consumption: self.receivers.consumption(receiver),
-            is_expired: self.receivers.is_expired(receiver),
-            life: self.receivers.life(receiver),
-            number: self.first_number,
-            since,
-            until,
-            state: self.state(incarnation),
         }
     }
 
@@ -523,6 +501,7 @@ impl Stream {
             members: self.members.clone(),
             runs: self.runs.clone(),
             receivers: self.receivers.durable().collect(),
+            departures: self.departures.iter().collect(),
         }
     }
 
@@ -538,6 +517,7 @@ impl Stream {
         for registered in checkpoint.receivers {
             self.receivers.restore(registered);
         }
+        checkpoint.departures.into_iter().for_each(|it| self.departures.note(it, 0));
         self.durable.restart(next);
     }
 
@@ -578,6 +558,10 @@ impl Stream {
             },
             LogRecord::Consumed { registered, .. } => self.receivers.restore(*registered),
             LogRecord::Detached { receiver, .. } => self.receivers.remove(*receiver),
+            LogRecord::Departed { departure, .. } => {
+                self.receivers.remove(departure.receiver);
+                self.departures.note(*departure, 0);
+            }
             LogRecord::Paced { is_by_receivers, .. } => self.is_receiver_paced = *is_by_receivers,
             // It is where it was in the stream, and further on in the log.
             LogRecord::Moved { .. } => {}

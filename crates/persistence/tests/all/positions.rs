@@ -3,8 +3,8 @@
 use crate::parts::{MemoryLog, Outlet, TOPIC, store_at};
 use lanecast_persistence::{Nanos, Store};
 use lanecast_wire::store::{
-    Ballot, Consumption, LogRecord, Members, RecordsWriter, Registered, Run, StoreAddress,
-    StoreFrame, TimedRecordsWriter,
+    Ballot, Consumption, Departure, LogRecord, Members, RecordsWriter, Registered, Run,
+    StoreAddress, StoreFrame, TimedRecordsWriter,
 };
 
 const NOW: Nanos = 1_000_000_000;
@@ -68,9 +68,13 @@ impl Lagging {
     }
 
     fn answer(&mut self, token: u64, receivers: Vec<Registered>) {
+        self.answer_with(token, receivers, Vec::new());
+    }
+
+    fn answer_with(&mut self, token: u64, receivers: Vec<Registered>, departures: Vec<Departure>) {
         self.out.frames.clear();
         let next_receiver = 0;
-        self.hear(&StoreFrame::FetchedPositions { token, next_receiver, receivers });
+        self.hear(&StoreFrame::FetchedPositions { token, next_receiver, receivers, departures });
     }
 
     /// Receivers, each with its position.
@@ -191,7 +195,7 @@ fn only_durable_positions_are_told_and_a_page_at_a_time() {
         lagging.hear(&StoreFrame::FetchPositions { token: 9, receiver });
         let frame = lagging.out.frames.last().expect("an answer");
         match StoreFrame::read(frame) {
-            Ok((_, StoreFrame::FetchedPositions { token: 9, next_receiver, receivers })) => {
+            Ok((_, StoreFrame::FetchedPositions { token: 9, next_receiver, receivers, .. })) => {
                 (next_receiver, receivers)
             }
             other => panic!("{other:?}"),
@@ -205,10 +209,99 @@ fn only_durable_positions_are_told_and_a_page_at_a_time() {
     let (token, first) = lagging.question().expect("a question");
     assert_eq!(first, 1);
     lagging.out.frames.clear();
-    let receivers = vec![at(1, 1, 3)];
-    lagging.hear(&StoreFrame::FetchedPositions { token, next_receiver: 129, receivers });
+    let (receivers, departures) = (vec![at(1, 1, 3)], Vec::new());
+    let next_receiver = 129;
+    lagging.hear(&StoreFrame::FetchedPositions { token, next_receiver, receivers, departures });
     let (token, first) = lagging.asked().expect("another question");
     assert_eq!(first, 129);
     lagging.answer(token, (129..=200).map(|receiver| at(receiver, 1, 3)).collect());
     assert_eq!(lagging.asked(), None, "that was the last page");
+}
+
+const fn left(receiver: u64, life: u64) -> Departure {
+    Departure { receiver, life }
+}
+
+#[test]
+fn a_store_that_was_away_learns_which_receivers_have_left() {
+    let mut lagging = Lagging::new();
+    (1..=3).for_each(|receiver| lagging.hear(&StoreFrame::Consumed(at(receiver, 5, 1))));
+    let (token, _) = lagging.question().expect("a question");
+    // One of a life that is the last one here, one of an earlier life, and one that is not known.
+    lagging.answer_with(token, vec![at(3, 5, 2)], vec![left(1, 5), left(2, 4), left(9, 5)]);
+    assert_eq!(lagging.positions(), [(2, 1), (3, 2)]);
+    lagging.hear(&StoreFrame::Consumed(at(1, 5, 3)));
+    assert_eq!(lagging.positions(), [(2, 1), (3, 2)], "a report that was under way");
+    let (token, _) = lagging.question().expect("a question");
+    lagging.answer_with(token, Vec::new(), vec![left(2, 7), left(3, 5)]);
+    assert_eq!(lagging.question(), None, "no receiver is left to wait for");
+    let consumed = lagging.store.state(TOPIC, 7).expect("a stream").consumed;
+    assert_eq!((lagging.positions(), consumed), (Vec::new(), 3));
+    lagging.store = lagging.log.restore(store_at_other());
+    assert_eq!(lagging.positions(), [], "also after a start");
+    // An answer that was not asked for.
+    lagging.hear(&StoreFrame::Consumed(at(4, 1, 1)));
+    lagging.answer_with(77, Vec::new(), vec![left(4, 1)]);
+    assert_eq!(lagging.positions(), [(4, 1)]);
+}
+
+/// The answer to a question for receivers from the id `from` on: the next id, those that are
+/// registered, and those that have left.
+fn told(lagging: &mut Lagging, from: u64) -> (u64, Vec<u64>, Vec<Departure>) {
+    lagging.out.frames.clear();
+    lagging.hear(&StoreFrame::FetchPositions { token: 9, receiver: from });
+    let answer = lagging.out.frames.iter().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::FetchedPositions { next_receiver, receivers, departures, .. })) => {
+            Some((next_receiver, receivers.iter().map(|it| it.receiver).collect(), departures))
+        }
+        _ => None,
+    });
+    answer.expect("an answer")
+}
+
+#[test]
+fn a_store_tells_which_receivers_have_left_in_pages_and_after_a_start() {
+    let mut lagging = Lagging::new();
+    for receiver in 1..=200 {
+        lagging.hear(&StoreFrame::Consumed(at(receiver, 4, 1)));
+        if receiver % 2 == 0 {
+            lagging.hear(&StoreFrame::Detach { receiver, life: 4 });
+        }
+    }
+    let (next, receivers, departures) = told(&mut lagging, 0);
+    assert_eq!((next, receivers.len(), departures.len()), (129, 64, 64));
+    assert_eq!((receivers[1], departures[1]), (3, left(4, 4)));
+    // One comes back: the last life counts. The end of another is not on the disk.
+    lagging.hear(&StoreFrame::Consumed(at(198, 5, 0)));
+    lagging.log.unwritten = 1;
+    lagging.hear(&StoreFrame::Detach { receiver: 199, life: 4 });
+    let (next, receivers, departures) = told(&mut lagging, 197);
+    assert_eq!((next, receivers.as_slice()), (0, [197, 198].as_slice()));
+    assert_eq!(departures, [left(200, 4)]);
+    lagging.log.unwritten = 0;
+    for _ in 0..2 {
+        let (_, _, departures) = told(&mut lagging, 197);
+        assert_eq!(departures, [left(199, 4), left(200, 4)]);
+        lagging.store = lagging.log.restore(store_at_other());
+    }
+}
+
+/// Reports of a life that has ended are ignored: the next life has to be after it, also where none
+/// of it was registered.
+#[test]
+fn a_life_that_begins_is_after_one_that_left_before_it_was_registered() {
+    let mut lagging = Lagging::new();
+    lagging.hear(&StoreFrame::Consumed(at(2, 3, 1)));
+    lagging.hear(&StoreFrame::Detach { receiver: 2, life: 6 });
+    lagging.hear(&StoreFrame::Detach { receiver: 1, life: 8 });
+    let mut offered = |receiver| {
+        lagging.out.frames.clear();
+        let (since_unix_ns, until_unix_ns) = (0, 0);
+        lagging.hear(&StoreFrame::Attach { receiver, token: 1, since_unix_ns, until_unix_ns });
+        lagging.out.frames.iter().find_map(|bytes| match StoreFrame::read(bytes) {
+            Ok((_, StoreFrame::Offer(offer))) => Some(offer.life),
+            _ => None,
+        })
+    };
+    assert_eq!([1, 2, 3].map(&mut offered), [Some(8), Some(6), Some(3)]);
 }

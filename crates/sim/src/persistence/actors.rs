@@ -1,7 +1,7 @@
 //! The processes of a run: stores, publishers and receivers.
 
 use super::collected::{SOURCE, TOPIC};
-use super::departures::depart;
+use super::departures::{depart, is_waited_for};
 use super::oracle::Oracle;
 use super::outcome::StoreOutcome;
 use super::processes::{PublisherProcess, StoreProcess};
@@ -52,6 +52,13 @@ impl Actors {
         self.receivers.iter().all(|it| it.is_complete(oracle))
             && self.is_drained()
             && (!will_consume || self.living().iter().any(is_consumed))
+            && (!is_awaited || !self.waits_for_gone())
+    }
+
+    /// Whether a store keeps messages for a receiver that has left.
+    fn waits_for_gone(&self) -> bool {
+        let mut receivers = (0..).zip(&self.receivers);
+        receivers.any(|(id, it)| is_waited_for(it, id, &self.stores))
     }
 
     /// Receivers that take part in the topic, by their ids.

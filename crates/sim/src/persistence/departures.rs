@@ -9,7 +9,7 @@ use super::scenario::StoreScenario;
 use super::store_list::StoreList;
 use crate::ensure;
 use crate::violation::Verdict;
-use lanecast_persistence::Detachment;
+use lanecast_persistence::{Detachment, Store};
 
 /// Ends a receiver that has left, when that is confirmed by enough stores; returns whether a later
 /// life is to begin.
@@ -46,6 +46,17 @@ pub(super) fn depart(
         process.departure = Departure::Gone(confirmed);
     }
     Ok(returns)
+}
+
+/// Whether a store keeps messages for a receiver that has left: it was away then, and has not learned
+/// it from the others.
+pub(super) fn is_waited_for(process: &ReceiverProcess, id: u64, stores: &[StoreProcess]) -> bool {
+    let waits = |store: &Store| {
+        let next = store.summaries().next().map_or(0, |stream| stream.next);
+        store.receivers(0, id).next().is_some_and(|it| it.receiver == id && it.next < next)
+    };
+    let is_gone = matches!(process.departure, Departure::Gone(_));
+    is_gone && stores.iter().filter_map(|it| it.store.as_ref()).any(waits)
 }
 
 /// Checks that no store which has confirmed it waits for a receiver that has left.

@@ -13,8 +13,8 @@ use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_wire::store::Ballot;
 use std::ops::Range;
 
-/// Lifetime of registrations: longer than the faults, so that none ends.
-const RECEIVER_LIFETIME: Nanos = 10_000 * MILLISECOND;
+/// Lifetime of registrations: longer than any run, so that none ends.
+const RECEIVER_LIFETIME: Nanos = 1_000_000 * MILLISECOND;
 
 /// A store and its disk.
 #[derive(Debug)]

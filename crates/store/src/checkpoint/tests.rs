@@ -7,7 +7,7 @@ use lanecast_journal::{Durability, Entry, Journal, JournalConfig, Log, Retention
 use lanecast_persistence::StoreLog;
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_sim::rng::SimRng;
-use lanecast_wire::store::{Ballot, Consumption, Members, Registered, Run};
+use lanecast_wire::store::{Ballot, Consumption, Departure, Members, Registered, Run};
 
 const INCARNATION: u64 = 77;
 const SEGMENT: u64 = 16 << 10;
@@ -92,6 +92,10 @@ impl Writer {
                     self.append(&LogRecord::Paced { stream, is_by_receivers });
                 }
                 2 => self.append(&LogRecord::Detached { stream, receiver: 2 }),
+                6 => {
+                    let departure = Departure { receiver: 3, life: self.rng.within(0..=9) };
+                    self.append(&LogRecord::Departed { stream, departure });
+                }
                 3 if first < next => {
                     self.streams[stream as usize].0 = first + 1;
                     self.append(&LogRecord::Trimmed { stream, first: first + 1 });

@@ -3,23 +3,23 @@
 //! ```text
 //! 0    CheckpointHeader
 //! 64   for each stream, in the order of their numbers:
-//!        StreamEntry, PacingEntry, LifeEntry, the topic, members, runs
-//!        RegistrationBody for each receiver
+//!        StreamEntry, PacingEntry, LifeEntry, DeparturesEntry, the topic, members, runs
+//!        RegistrationBody for each receiver, DetachBody for each one that has left
 //!        IndexEntry, and for each span SpanEntry and its MarkEntry
 //! ```
 
 use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
-use super::offer::{ConsumedBody, RegisteredBody, RegistrationBody};
-use super::{Ballot, Members, Registered, Run, STORE_NUMBER_MAX};
+use super::offer::{ConsumedBody, DetachBody, RegisteredBody, RegistrationBody};
+use super::{Ballot, DEPARTURES_MAX, Departure, Members, Registered, Run, STORE_NUMBER_MAX};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The first bytes of a checkpoint.
 pub const CHECKPOINT_MAGIC: [u8; 8] = *b"LANECHKP";
 /// The version of the layout.
-pub const CHECKPOINT_VERSION: u32 = 3;
+pub const CHECKPOINT_VERSION: u32 = 4;
 /// The oldest version that is read: its entries tell no pacing, and its receivers no flags. Up to
-/// version 2 they tell no lives.
+/// version 2 they tell no lives, up to version 3 no receivers that have left.
 pub const CHECKPOINT_VERSION_READ: u32 = 1;
 
 /// No sequence.
@@ -89,6 +89,14 @@ pub(super) struct LifeEntry {
     pub(super) ended: U64,
 }
 
+/// Stands in checkpoints from version 4 on.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct DeparturesEntry {
+    pub(super) count: U32,
+    pub(super) reserved: U32,
+}
+
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct IndexEntry {
@@ -147,6 +155,9 @@ pub struct StreamCheckpoint<'a> {
     pub runs: Vec<Run>,
     /// The registered receivers, in ascending order.
     pub receivers: Vec<Registered>,
+    /// The last receivers that have given up their registrations, in the order in which they left;
+    /// no more than [`DEPARTURES_MAX`].
+    pub departures: Vec<Departure>,
 }
 
 /// Positions of a stream's messages in the journal.
@@ -206,49 +217,30 @@ impl StreamCheckpoint<'_> {
         let is_receiver_paced = self.is_receiver_paced.into();
         bytes.extend(PacingEntry { is_receiver_paced, reserved: [0; 7] }.as_bytes());
         bytes.extend(LifeEntry { ended: self.ended_life.into() }.as_bytes());
+        let departures = &self.departures[..self.departures.len().min(DEPARTURES_MAX)];
+        let count = (departures.len() as u32).into();
+        bytes.extend(DeparturesEntry { count, reserved: 0.into() }.as_bytes());
         bytes.extend(self.topic.as_bytes());
         self.members.write(bytes);
         add_runs(&self.runs, bytes);
         for registered in &self.receivers {
             bytes.extend(RegistrationBody::from(*registered).as_bytes());
         }
+        departures.iter().for_each(|it| bytes.extend(DetachBody::from(*it).as_bytes()));
     }
 
     /// Reads an entry of a checkpoint of `version` from the front of `bytes`, which may come from
     /// anywhere; and the rest.
     pub fn read(bytes: &[u8], version: u32) -> Option<(StreamCheckpoint<'_>, &[u8])> {
         let (entry, rest) = StreamEntry::read_from_prefix(bytes).ok()?;
-        let (is_receiver_paced, rest) = match version {
-            ..=1 => (false, rest),
-            _ => {
-                let (pacing, rest) = PacingEntry::read_from_prefix(rest).ok()?;
-                (flag(pacing.is_receiver_paced)?, rest)
-            }
-        };
-        let (ended_life, rest) = match version {
-            ..=2 => (0, rest),
-            _ => {
-                let (life, rest) = LifeEntry::read_from_prefix(rest).ok()?;
-                (bounded(life.ended)?, rest)
-            }
-        };
+        let (later, rest) = LaterEntries::read(rest, version)?;
         let (topic, rest) = rest.split_at_checked(entry.topic.get() as usize)?;
         let (members, rest) = Members::read(rest)?;
-        let (runs, mut rest) = runs(rest)?;
-        let count = entry.receivers.get() as usize;
-        // Checked before memory is taken.
-        if rest.len() / size_of::<ConsumedBody>() < count {
-            return None;
-        }
-        let mut receivers: Vec<Registered> = Vec::with_capacity(count);
-        for _ in 0..count {
-            let (registered, behind) = read_registered(rest, version)?;
-            if receivers.last().is_some_and(|last| last.receiver >= registered.receiver) {
-                return None;
-            }
-            receivers.push(registered);
-            rest = behind;
-        }
+        let (runs, rest) = runs(rest)?;
+        let (receivers, behind) = read_receivers(rest, entry.receivers.get() as usize, version)?;
+        let (ends, rest) =
+            <[DetachBody]>::ref_from_prefix_with_elems(behind, later.departures).ok()?;
+        let departures = ends.iter().map(|it| it.read()).collect::<Option<Vec<_>>>()?;
         let copied = match entry.copied.get() {
             NONE => None,
             _ => Some(bounded(entry.copied)?),
@@ -262,14 +254,62 @@ impl StreamCheckpoint<'_> {
             next: bounded(entry.next)?,
             copied,
             number: bounded(entry.number)?,
-            is_receiver_paced,
-            ended_life,
+            is_receiver_paced: later.is_receiver_paced,
+            ended_life: later.ended_life,
             members,
             runs,
             receivers,
+            departures,
         };
         Some((stream, rest))
     }
+}
+
+/// Parts of a stream's entry that the first version did not have.
+#[derive(Default)]
+struct LaterEntries {
+    is_receiver_paced: bool,
+    ended_life: u64,
+    departures: usize,
+}
+
+impl LaterEntries {
+    /// The parts that `version` has, and the rest.
+    fn read(mut rest: &[u8], version: u32) -> Option<(Self, &[u8])> {
+        let mut later = Self::default();
+        if version >= 2 {
+            let (pacing, behind) = PacingEntry::read_from_prefix(rest).ok()?;
+            (later.is_receiver_paced, rest) = (flag(pacing.is_receiver_paced)?, behind);
+        }
+        if version >= 3 {
+            let (life, behind) = LifeEntry::read_from_prefix(rest).ok()?;
+            (later.ended_life, rest) = (bounded(life.ended)?, behind);
+        }
+        if version >= 4 {
+            let (departures, behind) = DeparturesEntry::read_from_prefix(rest).ok()?;
+            (later.departures, rest) = (departures.count.get() as usize, behind);
+        }
+        // Checked before memory is taken.
+        (later.departures <= DEPARTURES_MAX).then_some((later, rest))
+    }
+}
+
+/// The receivers of an entry, in ascending order, and the rest.
+fn read_receivers(mut rest: &[u8], count: usize, version: u32) -> Option<(Vec<Registered>, &[u8])> {
+    // Checked before memory is taken.
+    if rest.len() / size_of::<ConsumedBody>() < count {
+        return None;
+    }
+    let mut receivers: Vec<Registered> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (registered, behind) = read_registered(rest, version)?;
+        if receivers.last().is_some_and(|last| last.receiver >= registered.receiver) {
+            return None;
+        }
+        receivers.push(registered);
+        rest = behind;
+    }
+    Some((receivers, rest))
 }
 
 /// A receiver of a checkpoint of `version`, and the rest.

@@ -12,8 +12,8 @@ use super::offer::{
 };
 use super::state::StableBody;
 use super::{
-    Ballot, Consumption, DeregisterOutcome, Members, Records, Registered, Registration, Run,
-    STORE_VERSION, StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreRefusal,
+    Ballot, Consumption, Departure, DeregisterOutcome, Members, Records, Registered, Registration,
+    Run, STORE_VERSION, StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreRefusal,
     StoreState, TimedRecords,
 };
 use zerocopy::little_endian::{U32, U64};
@@ -202,9 +202,11 @@ pub enum StoreFrame<'a> {
         token: u64,
         /// The receiver to ask for next; 0 if there is none.
         next_receiver: u64,
-        /// The receivers, in ascending order; no more than
-        /// [`POSITIONS_MAX`](super::POSITIONS_MAX).
+        /// The receivers, in ascending order.
         receivers: Vec<Registered>,
+        /// Receivers that have given up their registrations, in ascending order; with the others no
+        /// more than [`POSITIONS_MAX`](super::POSITIONS_MAX).
+        departures: Vec<Departure>,
     },
     /// An administrator asks for the store's streams, a page of them.
     Inspect {
@@ -384,8 +386,8 @@ impl<'a> StoreFrame<'a> {
                 (Self::FetchPositions { token, receiver }, rest)
             }
             StoreKind::FetchedPositions => {
-                let (((token, next_receiver), receivers), rest) = positions(body)?;
-                (Self::FetchedPositions { token, next_receiver, receivers }, rest)
+                let (((token, next_receiver), receivers, departures), rest) = positions(body)?;
+                (Self::FetchedPositions { token, next_receiver, receivers, departures }, rest)
             }
             _ => return None,
         })
@@ -525,8 +527,8 @@ impl<'a> StoreFrame<'a> {
             | Self::FetchPositions { token: first, receiver: second } => {
                 add_numbers(&[*first, *second], frame);
             }
-            Self::FetchedPositions { token, next_receiver, receivers } => {
-                add_positions((*token, *next_receiver), receivers, frame);
+            Self::FetchedPositions { token, next_receiver, receivers, departures } => {
+                add_positions((*token, *next_receiver), (receivers, departures), frame);
             }
             Self::Offer(offer) => offer.write(frame),
             Self::Unsettled { token, runs } => add_unsettled(*token, runs, frame),

@@ -1,7 +1,7 @@
 //! Frames of receivers: the streams that they are offered, and how far they have come.
 
 use super::lists::{BallotEntry, RunEntry, add_runs, bounded, flag, runs};
-use super::{Consumption, POSITIONS_MAX, Registered, Run, StoreState};
+use super::{Consumption, Departure, POSITIONS_MAX, Registered, Run, StoreState};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
@@ -91,6 +91,7 @@ pub(super) struct RegistrationBody {
     pub(super) life: U64,
 }
 
+/// A receiver whose registration ends or has ended, in frames, records and checkpoints.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct DetachBody {
@@ -111,6 +112,7 @@ pub(super) struct FetchedPositionsBody {
     pub(super) token: U64,
     pub(super) next_receiver: U64,
     pub(super) count: U32,
+    pub(super) departures: U32,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
@@ -195,41 +197,64 @@ impl RegistrationBody {
     }
 }
 
-/// Appends the positions of `receivers`, and from which receiver on to ask next; 0 for none.
+impl From<Departure> for DetachBody {
+    fn from(Departure { receiver, life }: Departure) -> Self {
+        Self { receiver: receiver.into(), life: life.into() }
+    }
+}
+
+impl DetachBody {
+    /// `None` if the life's number is too large.
+    pub(super) fn read(self) -> Option<Departure> {
+        Some(Departure { receiver: self.receiver.get(), life: bounded(self.life)? })
+    }
+}
+
+/// Appends positions, receivers that have left, and from which receiver on to ask next; 0 for none.
 pub(super) fn add_positions(
     (token, next_receiver): (u64, u64),
-    receivers: &[Registered],
+    (receivers, departures): (&[Registered], &[Departure]),
     frame: &mut Vec<u8>,
 ) {
     let receivers = &receivers[..receivers.len().min(POSITIONS_MAX)];
+    let departures = &departures[..departures.len().min(POSITIONS_MAX - receivers.len())];
     let body = FetchedPositionsBody {
         token: token.into(),
         next_receiver: next_receiver.into(),
         count: (receivers.len() as u32).into(),
+        departures: (departures.len() as u32).into(),
     };
     frame.extend(body.as_bytes());
     receivers.iter().for_each(|it| frame.extend(RegistrationBody::from(*it).as_bytes()));
+    departures.iter().for_each(|it| frame.extend(DetachBody::from(*it).as_bytes()));
 }
 
-/// Token and receiver to ask for next, and positions in ascending order of their receivers.
-type Positions = ((u64, u64), Vec<Registered>);
+/// Token and receiver to ask for next, positions, and receivers that have left.
+type Positions = ((u64, u64), Vec<Registered>, Vec<Departure>);
 
-/// The positions at the front of `bytes`, and the rest.
+/// The answer to a question for positions at the front of `bytes`, and the rest.
 pub(super) fn positions(bytes: &[u8]) -> Option<(Positions, &[u8])> {
     let (head, rest) = FetchedPositionsBody::read_from_prefix(bytes).ok()?;
-    let count = head.count.get() as usize;
+    let (count, departed) = (head.count.get() as usize, head.departures.get() as usize);
     // Checked before memory is taken.
-    if count > POSITIONS_MAX {
+    if count.saturating_add(departed) > POSITIONS_MAX {
         return None;
     }
     let (entries, rest) = <[RegistrationBody]>::ref_from_prefix_with_elems(rest, count).ok()?;
+    let (ends, rest) = <[DetachBody]>::ref_from_prefix_with_elems(rest, departed).ok()?;
     let receivers: Vec<Registered> =
         entries.iter().map(|it| it.read()).collect::<Option<Vec<_>>>()?;
+    let departures: Vec<Departure> = ends.iter().map(|it| it.read()).collect::<Option<Vec<_>>>()?;
     let next_receiver = head.next_receiver.get();
-    let ascend = receivers.windows(2).all(|pair| pair[0].receiver < pair[1].receiver);
-    let goes_on = receivers.last().is_none_or(|last| last.receiver < next_receiver);
-    let is_list = ascend && (goes_on || next_receiver == 0);
-    is_list.then_some((((head.token.get(), next_receiver), receivers), rest))
+    let is_list = is_page(receivers.iter().map(|it| it.receiver), next_receiver)
+        && is_page(departures.iter().map(|it| it.receiver), next_receiver);
+    is_list.then_some((((head.token.get(), next_receiver), receivers, departures), rest))
+}
+
+/// Whether ids ascend, and the next page goes on behind them; 0 for no next page.
+fn is_page(ids: impl Iterator<Item = u64> + Clone, next: u64) -> bool {
+    let goes_on = ids.clone().last().is_none_or(|last| last < next);
+    ids.is_sorted_by(|one, other| one < other) && (goes_on || next == 0)
 }
 
 /// Adds the question's token and the runs of a stream.

@@ -5,7 +5,9 @@ use super::administration::{
     ReportEntry,
 };
 use super::begin::BeginBody;
-use super::checkpoint::{IndexEntry, LifeEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry};
+use super::checkpoint::{
+    DeparturesEntry, IndexEntry, LifeEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry,
+};
 use super::lists::{BallotEntry, Position, RunEntry};
 use super::offer::{
     AttachBody, ConsumedBody, ConsumptionEntry, DetachBody, FetchPositionsBody,
@@ -60,8 +62,9 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(DetachBody: receiver, life);
     same!(RefusedBody: reason, reserved, receiver, most);
     same!(FetchPositionsBody: token, receiver);
-    same!(FetchedPositionsBody: token, next_receiver, count);
+    same!(FetchedPositionsBody: token, next_receiver, count, departures);
     same!(LifeEntry: ended);
+    same!(DeparturesEntry: count, reserved);
     same!(InspectBody: token, receiver, stream, reserved);
     same!(DeregisterBody: nonce, token, receiver, subject, reserved, proof);
     same!(ChallengeBody: token, nonce);
@@ -91,6 +94,7 @@ fn the_page_states_the_numbers_of_the_code() {
         ("RUNS_MAX", RUNS_MAX as u64),
         ("STORE_CONTROL_MAX", STORE_CONTROL_MAX as u64),
         ("POSITIONS_MAX", POSITIONS_MAX as u64),
+        ("DEPARTURES_MAX", DEPARTURES_MAX as u64),
         ("DEREGISTER_PROOF", DEREGISTER_PROOF as u64),
         ("CHECKPOINT_VERSION", u64::from(CHECKPOINT_VERSION)),
     ];

@@ -1,8 +1,8 @@
 //! Records of a store's log, as its journal keeps them.
 
 use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
-use super::offer::{ConsumedBody, RegisteredBody, RegistrationBody};
-use super::{Ballot, Members, Registered, Run};
+use super::offer::{ConsumedBody, DetachBody, RegisteredBody, RegistrationBody};
+use super::{Ballot, Departure, Members, Registered, Run};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -87,12 +87,20 @@ pub enum LogRecord<'a> {
         /// The receiver, and its position.
         registered: Registered,
     },
-    /// A receiver has given up its registration.
+    /// A receiver's registration was ended by an administrator, or for want of room; in logs of
+    /// builds before version 7 also by the receiver.
     Detached {
         /// The stream.
         stream: u32,
         /// The receiver's stable id.
         receiver: u64,
+    },
+    /// A receiver has given up its registration.
+    Departed {
+        /// The stream.
+        stream: u32,
+        /// The receiver, and the life that has ended.
+        departure: Departure,
     },
     /// A message again, which retention has moved forward: its segment is going to be removed.
     Moved {
@@ -172,6 +180,7 @@ mod kind {
     /// Read, and not written any more.
     pub(super) const CONSUMED_WITHOUT_LIFE: u8 = 14;
     pub(super) const CONSUMED: u8 = 15;
+    pub(super) const DEPARTED: u8 = 16;
 }
 
 impl<'a> LogRecord<'a> {
@@ -191,6 +200,7 @@ impl<'a> LogRecord<'a> {
             | Self::Trimmed { stream, .. }
             | Self::Consumed { stream, .. }
             | Self::Detached { stream, .. }
+            | Self::Departed { stream, .. }
             | Self::Moved { stream, .. }
             | Self::Paced { stream, .. } => *stream,
         }
@@ -254,6 +264,10 @@ impl<'a> LogRecord<'a> {
             kind::DETACHED => {
                 let (receiver, rest) = U64::read_from_prefix(rest).ok()?;
                 (Self::Detached { stream, receiver: receiver.get() }, rest)
+            }
+            kind::DEPARTED => {
+                let (body, rest) = DetachBody::read_from_prefix(rest).ok()?;
+                (Self::Departed { stream, departure: body.read()? }, rest)
             }
             kind::PACED => {
                 let (byte, rest) = rest.split_first()?;
@@ -327,6 +341,10 @@ impl<'a> LogRecord<'a> {
             Self::Detached { receiver, .. } => {
                 head(kind::DETACHED);
                 bytes.extend(receiver.to_le_bytes());
+            }
+            Self::Departed { departure, .. } => {
+                head(kind::DEPARTED);
+                bytes.extend(DetachBody::from(*departure).as_bytes());
             }
             Self::Paced { is_by_receivers, .. } => {
                 head(kind::PACED);

@@ -97,6 +97,8 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
     ]
 }
 
+const DEPARTURE: Departure = Departure { receiver: 12, life: 9 };
+
 /// Frames about receivers, also between stores.
 fn frames_of_positions() -> [StoreFrame<'static>; 10] {
     [
@@ -108,11 +110,17 @@ fn frames_of_positions() -> [StoreFrame<'static>; 10] {
         StoreFrame::Refused(StoreRefusal::Receivers { receiver: 11, most: 1_000 }),
         StoreFrame::Detach { receiver: 11, life: 9 },
         StoreFrame::FetchPositions { token: 12, receiver: 11 },
-        StoreFrame::FetchedPositions { token: 12, next_receiver: 0, receivers: vec![] },
         StoreFrame::FetchedPositions {
             token: 12,
-            next_receiver: 13,
-            receivers: vec![registered(11, false), registered(12, true)],
+            next_receiver: 0,
+            receivers: vec![],
+            departures: vec![],
+        },
+        StoreFrame::FetchedPositions {
+            token: 12,
+            next_receiver: 14,
+            receivers: vec![registered(11, false), registered(13, true)],
+            departures: vec![Departure { receiver: 10, life: 9 }, DEPARTURE],
         },
     ]
 }
@@ -322,6 +330,7 @@ fn records_are_read_as_they_were_written() {
             registered: Registered { is_expired: true, away_ns: 9, ..registered(11, false) },
         },
         LogRecord::Detached { stream, receiver: 11 },
+        LogRecord::Departed { stream, departure: DEPARTURE },
         LogRecord::Moved { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
         LogRecord::Copied { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
         LogRecord::Paced { stream, is_by_receivers: true },
@@ -366,27 +375,34 @@ fn receivers_that_were_registered_without_flags_or_lives_are_read() {
 
 #[test]
 fn positions_that_lie_are_refused() {
-    let refused = |next_receiver, receivers: &[u64]| {
+    let bytes = |next_receiver, receivers: &[u64], departed: &[u64]| {
         let receivers = receivers.iter().map(|it| registered(*it, false)).collect();
+        let departures = departed.iter().map(|it| Departure { receiver: *it, life: 1 }).collect();
         let mut bytes = Vec::new();
-        StoreFrame::FetchedPositions { token: 1, next_receiver, receivers }
+        StoreFrame::FetchedPositions { token: 1, next_receiver, receivers, departures }
             .write(ADDRESS, &mut bytes);
-        StoreFrame::read(&bytes).is_err()
+        bytes
     };
-    assert!(!refused(0, &[3, 4]) && !refused(5, &[3, 4]) && !refused(9, &[]));
-    assert!(refused(0, &[4, 3]), "they do not ascend");
-    assert!(refused(0, &[4, 4]), "one twice");
-    assert!(refused(4, &[3, 4]), "the next page would begin with the last one of this page");
+    let refused = |next_receiver, receivers: &[u64], departed: &[u64]| {
+        StoreFrame::read(&bytes(next_receiver, receivers, departed)).is_err()
+    };
+    assert!(!refused(0, &[3, 4], &[1, 5]) && !refused(5, &[3, 4], &[2]) && !refused(9, &[], &[]));
+    assert!(refused(0, &[4, 3], &[]) && refused(0, &[], &[4, 3]), "they do not ascend");
+    assert!(refused(0, &[4, 4], &[]) && refused(0, &[], &[4, 4]), "one twice");
+    let again = "the next page would begin with the last one of this page";
+    assert!(refused(4, &[3, 4], &[1]) && refused(4, &[1], &[3, 4]), "{again}");
     let all: Vec<u64> = (0..POSITIONS_MAX as u64).collect();
-    assert!(!refused(0, &all));
-    let mut bytes = Vec::new();
-    let receivers = all.iter().map(|it| registered(*it, false)).collect();
-    let frame = StoreFrame::FetchedPositions { token: 1, next_receiver: 0, receivers };
-    frame.write(ADDRESS, &mut bytes);
+    assert!(!refused(0, &all, &[]) && !refused(0, &[], &all));
+    // No more than the most are written, and none are read.
+    let whole = bytes(0, &all, &[]);
+    assert_eq!(bytes(0, &all, &[200]), whole);
     let count = STORE_HEADER + ADDRESS.topic.len() + 16;
-    bytes[count] += 1;
-    bytes.extend([0; 64]);
-    assert!(StoreFrame::read(&bytes).is_err(), "more than the most");
+    for (at, length) in [(count, 64), (count + 4, 16)] {
+        let mut more = whole.clone();
+        more[at] += 1;
+        more.extend(vec![0; length]);
+        assert!(StoreFrame::read(&more).is_err(), "more than the most");
+    }
 }
 
 #[test]
@@ -417,6 +433,7 @@ fn stream() -> StreamCheckpoint<'static> {
             registered(11, true),
             Registered { consumption: Consumption::NONE, ..registered(12, false) },
         ],
+        departures: vec![DEPARTURE, Departure { receiver: 3, life: 4 }],
     }
 }
 
@@ -450,14 +467,20 @@ fn entries_of_a_checkpoint_are_read_as_they_were_written() {
     for cut in behind..bytes.len() {
         assert_eq!(StreamPositions::read(&bytes[behind..cut]), None, "cut at {cut}");
     }
+    // Version 3 had no receivers that have left, and did not count them behind the lives.
+    bytes.truncate(behind - 32);
+    bytes.drain(96..104);
+    let (read, rest) = StreamCheckpoint::read(&bytes, 3).expect("an entry");
+    let mut expected = StreamCheckpoint { departures: Vec::new(), ..stream() };
+    assert_eq!((read, rest.len()), (expected.clone(), 0));
     // Version 2 had no lives behind the pacing and behind receivers.
-    bytes.truncate(behind);
+    let behind = bytes.len();
     for end in [behind, behind - 64] {
         bytes.drain(end - 8..end);
     }
     bytes.drain(88..96);
     let (read, rest) = StreamCheckpoint::read(&bytes, 2).expect("an entry");
-    let mut expected = StreamCheckpoint { ended_life: 0, ..stream() };
+    expected.ended_life = 0;
     expected.receivers.iter_mut().for_each(|it| it.life = 0);
     assert_eq!((read, rest.len()), (expected.clone(), 0));
     // Version 1 had no pacing behind the fixed part, and no flags behind receivers.
@@ -492,7 +515,7 @@ fn entries_of_a_checkpoint_that_lie_are_refused() {
     StreamCheckpoint { receivers: twice, ..stream() }.write(&mut bytes);
     assert_eq!(StreamCheckpoint::read(&bytes, CHECKPOINT_VERSION), None, "a receiver twice");
     // Counts of more than there is.
-    for at in [72, 76] {
+    for at in [72, 76, 96] {
         let mut bytes = Vec::new();
         stream().write(&mut bytes);
         bytes[at..at + 4].fill(0xff);
