@@ -71,11 +71,7 @@ impl Lifetimes {
         let Some(lifetime) = self.lifetime.filter(|_| self.up >= self.look_at) else {
             return Ok(());
         };
-        for it in streams {
-            for registered in it.receivers.due(self.up, lifetime, Self::step(lifetime)) {
-                it.receivers.write(it.number, registered, log)?;
-            }
-        }
+        self.write(streams, Some(lifetime), Self::step(lifetime), log)?;
         self.look_at = self.up + Self::interval(lifetime);
         Ok(())
     }
@@ -89,8 +85,20 @@ impl Lifetimes {
     ) -> Result<(), LogFull> {
         self.pass(now);
         let Some(lifetime) = self.lifetime else { return Ok(()) };
+        self.write(streams, None, Self::interval(lifetime), log)
+    }
+
+    /// Writes for how long receivers are away where that has changed by at least `step`. With a
+    /// `lifetime` those expire that were away for longer.
+    fn write(
+        &self,
+        streams: &mut [Stream],
+        lifetime: Option<u64>,
+        step: u64,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
         for it in streams {
-            for registered in it.receivers.changed(self.up, Self::interval(lifetime)) {
+            for registered in it.receivers.due(self.up, lifetime, step) {
                 it.receivers.write(it.number, registered, log)?;
             }
         }

@@ -197,26 +197,18 @@ impl Receivers {
         self.by_id.values_mut().for_each(|it| it.is_heard = false);
     }
 
-    /// Records that are due at time `up`: of receivers that were away for longer than `lifetime`,
-    /// and of others whose time away is not what is written, by at least `step`.
-    pub(super) fn due(&self, up: u64, lifetime: u64, step: u64) -> Vec<Registered> {
-        let present = self.by_id.iter().filter(|(_, it)| !it.is_expired);
+    /// Records that are due at time `up`, of receivers whose time away is not what is written, by at
+    /// least `step`. With a `lifetime` those expire that were away for longer, and those that have
+    /// expired are left out.
+    pub(super) fn due(&self, up: u64, lifetime: Option<u64>, step: u64) -> Vec<Registered> {
         let record = |(receiver, it): (&u64, &Receiver)| {
             let away = up.saturating_sub(it.heard);
-            let is_due = away > lifetime || away.abs_diff(it.written_away) >= step;
-            is_due.then(|| it.record(*receiver, away, away > lifetime)).flatten()
+            let expires = lifetime.is_some_and(|lifetime| away > lifetime);
+            let is_due = expires || away.abs_diff(it.written_away) >= step;
+            is_due.then(|| it.record(*receiver, away, expires || it.is_expired)).flatten()
         };
-        present.filter_map(record).collect()
-    }
-
-    /// Records of all receivers whose time away has changed by at least `step`.
-    pub(super) fn changed(&self, up: u64, step: u64) -> Vec<Registered> {
-        let record = |(receiver, it): (&u64, &Receiver)| {
-            let away = up.saturating_sub(it.heard);
-            let is_due = away.abs_diff(it.written_away) >= step;
-            is_due.then(|| it.record(*receiver, away, it.is_expired)).flatten()
-        };
-        self.by_id.iter().filter_map(record).collect()
+        let counts = |(_, it): &(&u64, &Receiver)| lifetime.is_none() || !it.is_expired;
+        self.by_id.iter().filter(counts).filter_map(record).collect()
     }
 
     /// Whether a receiver was away for longer than registrations live.
