@@ -1,18 +1,20 @@
-//! Stores and subscribers that a publisher went on without, while other sessions ended.
+//! Stores and subscribers that a publisher or a client went on without.
 
 use crate::some_stores::TIMEOUT;
-use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Visibility};
+use lanecast_shm::{Domain, DomainSettings, Publisher, SlowConsumerPolicy, Subscriber, Visibility};
 use lanecast_store::{
     DurableOptions, DurableSubscriber, PersistentOptions, PersistentPublisher, ReceiverEvent,
     StoreOptions, StoreServer,
 };
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
-use lanecast_wire::store::{StoreAddress, StoreFrame};
+use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// More messages than one poll reads.
 const UNREAD: u64 = 400;
+/// A client of the store, by its id.
+const CLIENT: u64 = 0xa;
 
 /// A store over a transport that evicts soon.
 struct Stage {
@@ -55,6 +57,14 @@ impl Stage {
         publisher
     }
 
+    /// The way of a client to the store, and that of the replies.
+    fn client(&self) -> (Publisher, Subscriber) {
+        let replies = self.domain.subscriber(&[&format!("_store.a.{CLIENT:016x}")]);
+        let mut link = self.domain.publisher("_store.a").expect("a publisher");
+        assert!(link.wait_for_subscribers(1, TIMEOUT));
+        (link, replies.expect("replies"))
+    }
+
     /// The publisher sends until it goes on without one of its subscribers, which does not read.
     fn evict(&mut self, publisher: &mut PersistentPublisher<Domain>, polls_store: bool) {
         let before = publisher.publisher().subscribers();
@@ -82,13 +92,11 @@ fn a_store_that_is_evicted_by_one_publisher_learns_that_another_has_ended() {
         }
     }
     stage.evict(&mut first, false);
-    let mut replies = stage.domain.subscriber(&["_store.a.000000000000000a"]).expect("replies");
-    let mut link = stage.domain.publisher("_store.a").expect("a publisher");
-    assert!(link.wait_for_subscribers(1, TIMEOUT));
+    let (mut link, mut replies) = stage.client();
     let (receiver, token, since_unix_ns, until_unix_ns) = (9, 1, 0, 0);
     let frame = StoreFrame::Attach { receiver, token, since_unix_ns, until_unix_ns };
     let mut bytes = Vec::new();
-    frame.write(StoreAddress { client: 0xa, source: 0, topic: "orders" }, &mut bytes);
+    frame.write(StoreAddress { client: CLIENT, source: 0, topic: "orders" }, &mut bytes);
     let mut left = BTreeSet::new();
     while left.len() < 4 {
         stage.check_time(&format!("of all, the store has seen leave {left:?}"));
@@ -171,4 +179,27 @@ fn a_subscriber_that_is_evicted_by_one_publisher_gets_what_another_had_sent_befo
     assert_eq!(ends, [UNREAD]);
     assert!(numbers.len() as u64 > UNREAD, "{}", numbers.len());
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_store_hears_a_client_again_that_went_on_without_it() {
+    let mut stage = Stage::new();
+    let (mut link, mut replies) = stage.client();
+    let mut bytes = Vec::new();
+    let frame = StoreFrame::Query { ballot: Ballot { epoch: 1, session: 1 }, next: 0 };
+    frame.write(StoreAddress { client: CLIENT, source: 7, topic: "orders" }, &mut bytes);
+    // The store stands still until its client has gone on without it.
+    while link.subscribers() > 0 {
+        stage.check_time("evicted");
+        let _ = link.try_send(&bytes);
+    }
+    let mut is_answered = false;
+    while !is_answered {
+        stage.check_time("heard again");
+        stage.store.poll().expect("a working disk");
+        let _ = link.try_send(&bytes);
+        replies.poll(usize::MAX, |event| {
+            is_answered |= link.subscribers() > 0 && matches!(event, Event::Message(_));
+        });
+    }
 }

@@ -1,11 +1,10 @@
 //! Requests for messages: many of them take turns of the store, in which others are served.
 
 use crate::some_stores::{Stores, TIMEOUT, until, until_stable};
-use lanecast_shm::{Domain, DomainSettings, Publisher, SlowConsumerPolicy, Subscriber, Visibility};
-use lanecast_store::{StoreOptions, StoreServer};
+use lanecast_shm::{Domain, Publisher, Subscriber};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::{Ballot, STORE_NUMBER_MAX, StoreAddress, StoreFrame};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const BODY: usize = 16 << 10;
 const MESSAGES: u64 = 16;
@@ -161,41 +160,4 @@ fn questions_for_many_streams_are_answered_a_bounded_number_in_a_turn() {
     }
     let (most, all) = (turns.iter().max().copied().unwrap_or_default(), turns.iter().sum());
     assert!(most < TURN_BYTES && TURN_BYTES < all, "{most} of {all} bytes in a turn");
-}
-
-#[test]
-fn a_store_hears_a_client_again_that_went_on_without_it() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let settings = DomainSettings {
-        visibility: Visibility::Process,
-        directory: directory.path().to_owned(),
-        window_bytes: 64 << 10,
-        slow_consumer: SlowConsumerPolicy::EvictAfter(Duration::from_millis(10)),
-        ..DomainSettings::default()
-    };
-    let domain = Domain::open(settings).expect("a domain");
-    let path = directory.path().join("store");
-    let options = StoreOptions::default();
-    let mut store = StoreServer::open(domain.clone(), "a", &path, options).expect("a store");
-    let mut replies = domain.subscriber(&["_store.a.000000000000000a"]).expect("a subscriber");
-    let mut link = domain.publisher("_store.a").expect("a publisher");
-    assert!(link.wait_for_subscribers(1, TIMEOUT));
-    let mut bytes = Vec::new();
-    let frame = StoreFrame::Query { ballot: Ballot { epoch: 1, session: 1 }, next: 0 };
-    frame.write(StoreAddress { client: 0xa, source: 7, topic: "orders" }, &mut bytes);
-    // The store stands still until its client has gone on without it.
-    let start = Instant::now();
-    while link.subscribers() > 0 {
-        assert!(start.elapsed() < TIMEOUT, "not evicted");
-        let _ = link.try_send(&bytes);
-    }
-    let mut is_answered = false;
-    while !is_answered {
-        assert!(start.elapsed() < TIMEOUT, "never heard again");
-        store.poll().expect("a working disk");
-        let _ = link.try_send(&bytes);
-        replies.poll(usize::MAX, |event| {
-            is_answered |= link.subscribers() > 0 && matches!(event, Event::Message(_));
-        });
-    }
 }
