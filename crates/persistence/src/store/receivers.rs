@@ -197,9 +197,9 @@ impl Receivers {
         self.by_id.values_mut().for_each(|it| it.is_heard = false);
     }
 
-    /// Records that are due at time `up`, of receivers whose time away is not what is written, by at
-    /// least `step`. With a `lifetime` those expire that were away for longer, and those that have
-    /// expired are left out.
+    /// Records that are due at time `up`, of receivers whose time away is not what is written, by
+    /// at least `step`. With a `lifetime` those expire that were away for longer, and those that
+    /// have expired are left out.
     pub(super) fn due(&self, up: u64, lifetime: Option<u64>, step: u64) -> Vec<Registered> {
         let record = |(receiver, it): (&u64, &Receiver)| {
             let away = up.saturating_sub(it.heard);

@@ -68,8 +68,8 @@ pub(super) fn adopt_departures(
     Ok(())
 }
 
-/// Ends the registration of a receiver that has left, if it has one; returns whether none of a later
-/// life is there.
+/// Ends the registration of a receiver that has left, if it has one; returns whether none of a
+/// later life is there.
 fn end(
     stream: &mut Stream,
     departure: Departure,

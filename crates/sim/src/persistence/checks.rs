@@ -70,7 +70,7 @@ pub(super) fn check_end(
     actors.receivers.iter().try_for_each(|it| it.check_end(oracle))?;
     ensure!(
         actors.are_complete(oracle, scenario),
-        "receivers that are not there hold the publisher back, or stores keep messages for them: {:?}",
+        "receivers that are not there hold the publisher back, or stores keep for them: {:?}",
         actors.living().iter().map(|it| &actors.publishers[*it].source).collect::<Vec<_>>()
     );
     Ok(())

@@ -48,8 +48,8 @@ pub(super) fn depart(
     Ok(returns)
 }
 
-/// Whether a store keeps messages for a receiver that has left: it was away then, and has not learned
-/// it from the others.
+/// Whether a store keeps messages for a receiver that has left: it was away then, and has not
+/// learned it from the others.
 pub(super) fn is_waited_for(process: &ReceiverProcess, id: u64, stores: &[StoreProcess]) -> bool {
     let waits = |store: &Store| {
         let next = store.summaries().next().map_or(0, |stream| stream.next);

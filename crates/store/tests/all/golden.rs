@@ -2,8 +2,8 @@
 //! every later store goes on with it.
 //!
 //! `make` has written the files in `tests/golden/store-1`, after which the store died, and
-//! `make_three` those in `tests/golden/store-2`, in `tests/golden/store-3` with records that tell the
-//! lives of receivers, and in `tests/golden/store-4` with some that have left, by
+//! `make_three` those in `tests/golden/store-2`, in `tests/golden/store-3` with records that tell
+//! the lives of receivers, and in `tests/golden/store-4` with some that have left, by
 //! `cargo test -p lanecast-store --test all write_golden_files -- --ignored`. A new version of the
 //! records or of checkpoints gets a directory of its own, made the same way: the files of earlier
 //! ones stay as they are.
