@@ -3,6 +3,9 @@
 mod deregister;
 mod limits;
 mod ls;
+mod name_check;
+mod places;
+mod silent;
 mod survey;
 mod which;
 
@@ -33,7 +36,8 @@ const DISK_HAS_SPACE: &str = "the disk has space again";
     the others.\n\
     Example: lanecast store a --data /var/lib/lanecast/a\n\
     In another terminal: lanecast store ls a\n\
-    Exit status: 0 ended by a signal; 1 error, as when the disk has failed; 2 wrong arguments.",
+    Exit status: 0 ended by a signal; 1 error, as when the disk has failed or a store with this \
+    name runs already; 2 wrong arguments.",
     args_conflicts_with_subcommands = true
 )]
 pub(crate) struct StoreArgs {
@@ -97,6 +101,7 @@ pub(crate) fn run(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
 fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     let context = arguments.way.outward()?;
+    name_check::check(&context, &arguments.name, stop.clone())?;
     let directory = &arguments.data;
     let mut options = arguments.limits.options();
     options.has_direct_writes = !arguments.cached_writes;

@@ -1,5 +1,6 @@
 //! `lanecast store deregister`: ends the registration of a receiver or a source.
 
+use super::silent::{advise, tell_missing};
 use super::which::WhichArgs;
 use crate::output::{print, warn, wrong_arguments};
 use crate::printable::printable;
@@ -71,11 +72,7 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
     ensure!(!stop(), "interrupted: no registration was ended");
     let sources = arguments.sources(&looks);
     if sources.is_empty() {
-        for store in &looks {
-            if let Some(version) = store.other_version {
-                warn(&format!("store {} {}", store.store, NoAnswer::OtherVersion(version)));
-            }
-        }
+        tell_missing(&looks, context.config(), arguments.which.time);
         let text = format!("no store of {} has such a registration", names.join(", "));
         if looks.iter().any(|store| !store.is_complete) {
             bail!("{text}, and not all answered");
@@ -84,11 +81,17 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
         print(&format!("{}\n", printable(&text)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut is_all_done = true;
+    let (mut is_all_done, mut silent) = (true, BTreeSet::new());
     for source in sources {
         ensure!(!stop(), "interrupted: repeat the command, which ends what is left");
-        let ended = arguments.end(&mut administrator, (&names, &keys), source, registration, &stop);
-        is_all_done &= ended?;
+        let answers = arguments.end(&mut administrator, &keys, source, registration);
+        is_all_done &= arguments.tell(&names, &answers, source, registration, stop())?;
+        let unanswered = names.iter().zip(&answers);
+        let unanswered = unanswered.filter(|(_, it)| matches!(it, Err(NoAnswer::TimedOut)));
+        silent.extend(unanswered.map(|(name, _)| *name));
+    }
+    if !stop() {
+        advise(&Vec::from_iter(silent), context.config(), arguments.which.time);
     }
     Ok(ExitCode::from(u8::from(!is_all_done)))
 }
@@ -126,30 +129,38 @@ impl DeregisterArgs {
         streams.filter(|it| has(&it.receivers)).map(|it| it.source).collect()
     }
 
-    /// Ends the registration in one stream; returns whether no store has it any more.
+    /// Ends the registration in one stream; returns the answers of the stores.
     fn end(
         &self,
         administrator: &mut StoreAdministrator,
-        (names, keys): (&[&str], &[u128]),
+        keys: &[u128],
         source: u64,
         registration: Registration,
-        stop: &impl Fn() -> bool,
+    ) -> Vec<Result<DeregisterOutcome, NoAnswer>> {
+        administrator.deregister(&self.topic, source, registration, keys, self.which.time)
+    }
+
+    /// Tells the answers for one stream; returns whether no store has the registration any more.
+    fn tell(
+        &self,
+        names: &[&str],
+        answers: &[Result<DeregisterOutcome, NoAnswer>],
+        source: u64,
+        registration: Registration,
+        is_interrupted: bool,
     ) -> anyhow::Result<bool> {
-        let (topic, time) = (&self.topic, self.which.time);
-        let answers = administrator.deregister(topic, source, registration, keys, time);
         let subject = match registration {
             Registration::Receiver(receiver) => format!("receiver {receiver} of source {source}"),
             Registration::Source => format!("source {source}"),
         };
         let mut is_done = true;
-        let is_interrupted = stop();
         for (name, answer) in names.iter().zip(answers) {
-            let Some(failure) = failure(answer, is_interrupted) else { continue };
+            let Some(failure) = failure(*answer, is_interrupted) else { continue };
             is_done = false;
             warn(&format!("store {name} {failure}"));
         }
         if is_done {
-            let topic = printable(topic);
+            let topic = printable(&self.topic);
             print(&format!("{subject} on {topic} has no registration any more\n"))?;
         }
         Ok(is_done)

@@ -1,12 +1,13 @@
 //! `lanecast store ls`: the streams of stores, their quorums, and the registered receivers.
 
+use super::silent::tell_missing;
 use super::survey::{StreamSurvey, Survey};
 use super::which::WhichArgs;
-use crate::output::{print, print_json, warn};
+use crate::output::{print, print_json};
 use crate::printable::printable;
 use crate::table::{grouped, render, size, utc};
 use anyhow::ensure;
-use lanecast::persistence::{NoAnswer, StoreInspection, StreamReport};
+use lanecast::persistence::{StoreInspection, StreamReport};
 use lanecast_report::TextTable;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -56,17 +57,8 @@ pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     } else if stores.iter().any(|store| store.incarnation.is_some()) {
         print("no streams are kept\n")?;
     }
-    let missing = stores.iter().filter(|store| !store.is_complete);
-    let mut is_any_missing = false;
-    for store in missing {
-        is_any_missing = true;
-        let how = match (store.other_version, store.incarnation) {
-            (Some(version), _) => NoAnswer::OtherVersion(version).to_string(),
-            (None, Some(_)) => "told only a part in time".to_owned(),
-            (None, None) => NoAnswer::TimedOut.to_string(),
-        };
-        warn(&format!("store {} {how}", store.store));
-    }
+    let is_any_missing = stores.iter().any(|store| !store.is_complete);
+    tell_missing(&stores, context.config(), arguments.which.time);
     Ok(ExitCode::from(u8::from(is_any_missing)))
 }
 

@@ -176,7 +176,12 @@ fn administration_is_refused_in_words() {
     std::fs::create_dir(stage.path("domain")).unwrap();
     let cases = [
         ("ls nothing --for 100ms", "nothing did not answer"),
+        ("ls nothing else --for 100ms", "else, nothing asked for 100ms by shared memory in "),
+        ("ls nothing --for 100ms", "start it with `lanecast store nothing`"),
+        // Without names, the one of the configuration's default.
+        ("ls --for 100ms", "start it with `lanecast store store`"),
         ("deregister nothing --topic t --receiver 1 --for 100ms", "not all answered"),
+        ("deregister nothing --topic t --receiver 1 --for 100ms", "`lanecast store nothing`"),
         ("deregister a --topic t --receiver 1 --data b=x", "the store's name"),
         ("deregister a --topic t --receiver 1 --data missing", "reading the store's key"),
     ];
@@ -200,5 +205,56 @@ fn commands_that_wait_for_stores_can_be_interrupted() {
         assert!(done.refused(1).contains("interrupted"), "{line}: {}", done.err);
         let left = std::fs::read_dir(stage.path("domain")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{line} left files behind");
+    }
+}
+
+/// Arguments of a network that no other program is in: two programs that know each other's
+/// addresses.
+fn network() -> String {
+    let free = |_| std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let held: Vec<_> = (0..2).map(free).collect();
+    let peers: Vec<_> = held.iter().map(|it| it.local_addr().unwrap().to_string()).collect();
+    format!(
+        "--transports ru --interface 127.0.0.1 --set net.resolver_group=none --set net.peers={}",
+        peers.join(",")
+    )
+}
+
+#[test]
+fn a_second_store_of_a_name_is_refused_and_the_first_goes_on() {
+    let stage = Stage::new();
+    let first = start(&stage, "a");
+    let refused = stage.run("store a --data other.data");
+    let words = refused.refused(1);
+    let holder = format!("name a runs already (process {} of this host)", first.pid());
+    assert!(words.contains(&holder) && words.contains("another name"), "{words}");
+    assert!(!stage.path("other.data").exists(), "nothing was opened");
+    // Another name is free, and so is that of a store which has ended.
+    let other = start(&stage, "b");
+    first.signal("TERM");
+    first.finish().good();
+    let again = start(&stage, "a");
+    for store in [other, again] {
+        store.signal("TERM");
+        store.finish().good();
+    }
+}
+
+#[test]
+fn a_second_store_of_a_name_on_another_host_is_refused() {
+    let stage = Stage::new();
+    let network = network();
+    let line = |directory: &str| format!("store a --data {directory}.data --directory {directory}");
+    let first = stage.start(&format!("{} {network}", line("here")));
+    first.until_out("store a in");
+    let refused = stage.run(&format!("{} {network}", line("there")));
+    let words = refused.refused(1);
+    assert!(words.contains("name a runs already (on another host"), "{words}");
+    // In shared memory alone they do not meet.
+    let apart = stage.start(&line("there"));
+    apart.until_out("store a in");
+    for store in [first, apart] {
+        store.signal("TERM");
+        store.finish().good();
     }
 }
