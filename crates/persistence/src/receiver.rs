@@ -258,6 +258,8 @@ impl Receiver {
             if now >= report.at {
                 let send = |store, frame: &StoreFrame<'_>| out.request(store, *source, frame);
                 report.tell(incoming, (&self.settings, self.id), now, send);
+                // A replay may tell what stores know already, which do not answer then.
+                report.settle(&self.stores, *source, incoming, out);
             }
         }
         self.tell_waiting(out);

@@ -26,7 +26,8 @@ pub(crate) struct DurableArgs {
     #[arg(long, value_name = "POSITION", value_parser = start, requires = "session")]
     from: Option<ReceiverStart>,
 
-    /// With --durable: begin there even in streams of which something was printed
+    /// With --durable: begin there even in streams of which something was printed; the next run
+    /// without it goes on behind the last message that any run has printed
     #[arg(long, requires = "session")]
     replay: bool,
 
@@ -45,11 +46,6 @@ impl DurableArgs {
     /// Whether the streams end for this subscriber.
     pub(super) const fn has_end(&self) -> bool {
         self.until.is_some()
-    }
-
-    /// Whether messages come again that were acknowledged: stores forget none of that.
-    pub(super) const fn is_replay(&self) -> bool {
-        self.replay
     }
 
     /// Opens the subscriber of `topic`, with the settings of `context` for what was not given. The

@@ -59,8 +59,7 @@ pub(super) fn run(arguments: &SubArgs, session: u64) -> anyhow::Result<ExitCode>
         }
         feed.wait_at_most(work, CHECK_INTERVAL);
     }
-    let is_known = arguments.durable.is_replay()
-        || feed.wait_acknowledged(ACKNOWLEDGEMENT, |event| listener.handle_at_end(event));
+    let is_known = feed.wait_acknowledged(ACKNOWLEDGEMENT, |event| listener.handle_at_end(event));
     if !is_known {
         let no_answer = listener.news.no_answer();
         warn(&format!(

@@ -156,6 +156,15 @@ fn ranges_of_a_stream_are_replayed() {
     assert_eq!(range("--replay --from 10 --count 2"), [10, 11]);
     assert_eq!(range("--replay --from 1970-01-01 --until now").len(), 100);
     assert!(range("--replay --from end --until now").is_empty());
+    // What a replay has printed is acknowledged, and never less than before.
+    let other = |line: &str| {
+        let text = stage.run(&format!("sub orders --durable 97 --json {line}")).good();
+        numbers(&lines(&text))
+    };
+    assert_eq!(other("--replay --until 20"), (0..20).collect::<Vec<_>>());
+    assert_eq!(other("--until 30"), (20..30).collect::<Vec<_>>());
+    assert_eq!(other("--replay --from 5 --count 3"), [5, 6, 7]);
+    assert_eq!(other("--until now"), (30..100).collect::<Vec<_>>());
     let raw = stage.run("sub orders --durable 98 --until 2 --quiet");
     assert_eq!((raw.good().as_str(), raw.err.as_str()), ("{\"id\":0}\n{\"id\":1}\n", ""));
 }

@@ -337,3 +337,26 @@ fn a_quorum_of_the_members_acknowledges() {
     acknowledge(&mut receiver, 1, 10, &mut out);
     assert_eq!(told(&out, "Acknowledged"), ["Acknowledged { source: 7, next: 10 }"]);
 }
+
+/// A replay of messages that were acknowledged before is known to the stores as soon as it begins.
+#[test]
+fn what_a_replay_consumes_again_is_acknowledged_without_an_answer() {
+    let (mut receiver, mut out) = asking(ReceiverSettings { is_replay: true, ..settings() });
+    let consumption = Some(Consumption { run: RUN, next: 9 });
+    let offer = StoreOffer { consumption, life: 4, ..offer() };
+    (0..3).for_each(|store| answer(&mut receiver, store, &offer, NOW, &mut out));
+    assert_eq!(receiver.next(SOURCE), Some(0));
+    receiver.tick(NOW + 1, &mut out);
+    assert!(!receiver.is_acknowledged());
+    (0..2).for_each(|store| acknowledge(&mut receiver, store, 9, &mut out));
+    assert!(receiver.is_acknowledged());
+    for number in 0..5 {
+        receiver.on_live(RUN.ballot.session, number, b"again", NOW + 2, &mut out);
+    }
+    receiver.consumed(SOURCE, 5, NOW + 2);
+    assert!(!receiver.is_acknowledged());
+    out.frames.clear();
+    receiver.tick(NOW + 1_000_000_000, &mut out);
+    assert!(receiver.is_acknowledged());
+    assert_eq!(told(&out, "Acknowledged"), ["Acknowledged { source: 7, next: 5 }"]);
+}
