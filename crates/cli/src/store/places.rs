@@ -3,8 +3,8 @@
 use lanecast::Config;
 use std::fmt::Display;
 
-/// Where a program with this configuration finds stores: the domain of shared memory, the network
-/// and the addresses of its discovery.
+/// Places in which a program with this configuration finds stores: the domain of shared memory,
+/// the network, and the addresses of its discovery.
 pub(super) fn places(config: &Config) -> String {
     let mut places = Vec::new();
     if config.transports.has_shm() {

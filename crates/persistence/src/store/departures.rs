@@ -62,8 +62,8 @@ impl Departures {
         self.last.iter().map(|it| it.departure)
     }
 
-    /// Those of receivers from the id `from` on, in ascending order of these, of which the records
-    /// up to `persisted` tell.
+    /// Departures of receivers from the id `from` on, in ascending order of these, of which the
+    /// records up to `persisted` tell.
     pub(super) fn told(&self, from: u64, persisted: u64) -> Vec<Departure> {
         let is_told = |it: &&Noted| it.departure.receiver >= from && it.position <= persisted;
         let mut told: Vec<Departure> =

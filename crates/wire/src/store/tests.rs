@@ -389,18 +389,15 @@ fn positions_that_lie_are_refused() {
     assert!(!refused(0, &[3, 4], &[1, 5]) && !refused(5, &[3, 4], &[2]) && !refused(9, &[], &[]));
     assert!(refused(0, &[4, 3], &[]) && refused(0, &[], &[4, 3]), "they do not ascend");
     assert!(refused(0, &[4, 4], &[]) && refused(0, &[], &[4, 4]), "one twice");
-    let again = "the next page would begin with the last one of this page";
-    assert!(refused(4, &[3, 4], &[1]) && refused(4, &[1], &[3, 4]), "{again}");
+    assert!(refused(4, &[3, 4], &[1]) && refused(4, &[1], &[3, 4]), "the next page is this one");
     let all: Vec<u64> = (0..POSITIONS_MAX as u64).collect();
     assert!(!refused(0, &all, &[]) && !refused(0, &[], &all));
-    // No more than the most are written, and none are read.
     let whole = bytes(0, &all, &[]);
-    assert_eq!(bytes(0, &all, &[200]), whole);
+    assert_eq!(bytes(0, &all, &[200]), whole, "no more than the most");
     let count = STORE_HEADER + ADDRESS.topic.len() + 16;
     for (at, length) in [(count, 64), (count + 4, 16)] {
-        let mut more = whole.clone();
+        let mut more = [whole.clone(), vec![0; length]].concat();
         more[at] += 1;
-        more.extend(vec![0; length]);
         assert!(StoreFrame::read(&more).is_err(), "more than the most");
     }
 }
