@@ -123,9 +123,12 @@ mod tests {
     fn answers_that_wait_for_the_disk_are_bounded() {
         let mut departures = Departures::default();
         let most = OWED_MAX as u64;
-        (0..most + 5).for_each(|receiver| departures.add((receiver, 1), receiver, 7));
+        let mut owe = |receiver, life, client| {
+            departures.owe(Departure { receiver, life }, client, 7);
+        };
+        (0..most + 5).for_each(|receiver| owe(receiver, 1, receiver));
         // One that waits is answered in the name of its last request.
-        departures.add((3, 2), 99, 7);
+        owe(3, 2, 99);
         let mut told = Vec::new();
         departures.advance(6, |client, receiver, life| told.push((client, receiver, life)));
         assert!(told.is_empty() && !departures.is_settled());
