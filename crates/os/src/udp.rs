@@ -324,8 +324,8 @@ impl UdpSocket {
         Ok(from.map(|from| (got, from)))
     }
 
-    /// Same as [`receive`](Self::receive), with the length of each datagram of the run but the last,
-    /// which may be shorter: it never is 0. Costs some 50 ns more.
+    /// Same as [`receive`](Self::receive), with the length of each datagram of the run but the
+    /// last, which may be shorter: it never is 0. Costs some 50 ns more.
     ///
     /// # Errors
     /// As they come from the system.

@@ -11,8 +11,8 @@ const KEY_BYTES: usize = 32;
 /// One key.
 pub(crate) type SharedKey = [u8; KEY_BYTES];
 
-/// Keys that programs share; they are overwritten in memory when dropped. The first seals; all open, so that programs can be given a new key
-/// one after another.
+/// Keys that programs share; they are overwritten in memory when dropped. The first seals; all
+/// open, so that programs can be given a new key one after another.
 ///
 /// ```
 /// # use lanecast_sealing::SharedKeys;

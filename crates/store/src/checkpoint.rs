@@ -291,7 +291,7 @@ fn read_header(bytes: &[u8], length: u64) -> Result<(CheckpointHeader, &[u8]), &
 #[derive(Debug)]
 struct Refusal {
     reason: String,
-    /// It is whole and of this data, and the journal has no longer what it covers.
+    /// The checkpoint is whole and of this data, and the journal lacks what it covers.
     proves_loss: bool,
 }
 

@@ -118,7 +118,8 @@ impl XdpSocket {
     }
 
     /// Receives a datagram, or several from one sender, one behind the other, all but the last
-    /// equally long; `None` if there is none. Bytes that are no datagram to this socket are dropped.
+    /// equally long; `None` if there is none. Bytes that are no datagram to this socket are
+    /// dropped.
     ///
     /// `into` should have [`RECEIVE_BYTES_MAX`](crate::udp::RECEIVE_BYTES_MAX) bytes.
     ///

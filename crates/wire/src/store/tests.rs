@@ -590,11 +590,7 @@ fn members_that_change_decide_by_both_groupings() {
     assert!(!members.is_write_quorum(has("ab")) && !members.is_write_quorum(has("bc")));
     assert!(members.is_recovery_quorum(has("b")), "each decision has it");
     assert!(!members.is_recovery_quorum(has("a")) && members.is_recovery_quorum(has("ac")));
-    let next = |name: &str, _| match name {
-        "a" => 7,
-        "b" => 9,
-        _ => 3,
-    };
+    let next = |name: &str, _| [7, 9, 3][usize::from(name.as_bytes()[0] - b'a')];
     assert_eq!(members.reached(next), 3);
     let none = Members::without_groups(1, vec![("a".to_owned(), 1)]);
     assert!(!none.is_write_quorum(|_, _| true) && !none.is_recovery_quorum(|_, _| true));
