@@ -49,6 +49,7 @@ mod server;
 mod stats;
 mod subscriber;
 mod telemetry;
+mod topic;
 mod wakeup;
 
 pub use administration::read_administration_key;

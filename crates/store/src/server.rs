@@ -20,6 +20,7 @@ use crate::requests::{Requests, read};
 use crate::retention::RetentionTask;
 use crate::stats::StoreStats;
 use crate::telemetry::Telemetry;
+use crate::topic::Topic;
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_persistence::{Nanos, Store, StoreLog, StoreOutlet, StoreRefusal, StreamSummary};
@@ -34,6 +35,8 @@ use std::time::Duration;
 
 /// Frames and messages read from one subscriber in one poll.
 const POLL_LIMIT: usize = 256;
+/// Messages of a topic that are read before the journal's queue is looked at again.
+const POLL_STEP: usize = 32;
 /// Bytes of a frame beside the messages in it.
 const FRAME_OVERHEAD: usize = 512;
 /// Pause for more messages while the disk writes those before. Short: the messages that come until
@@ -101,6 +104,9 @@ pub struct StoreServer<T: Transport + Clone> {
     /// Work of the last poll for requests, readers and other stores.
     answered: usize,
     commit_delay: CommitDelay,
+    /// Bytes that wait for the disk from which on no messages are read. They wait in the transport:
+    /// a journal whose queue is full would take none, and publishers would send them again.
+    unread_from: usize,
     /// The caller waits by `wait_at_most`, which comes back for held messages in time.
     is_waited_on: bool,
     /// Slices that were read ahead since requests were last looked for.
@@ -115,38 +121,6 @@ pub struct StoreServer<T: Transport + Clone> {
     administration: Administration,
     telemetry: Telemetry,
     longest_sent: usize,
-}
-
-/// The live messages of a topic.
-struct Topic<S> {
-    subscriber: S,
-    /// The subscriber before, which a publisher evicted, as long as it has unread events.
-    former: Option<FormerFeed<S>>,
-    /// A publisher evicted the subscriber, which is replaced at the end of the poll.
-    was_evicted: bool,
-}
-
-impl<S: Subscribe> Topic<S> {
-    const fn new(subscriber: S) -> Self {
-        Self { subscriber, former: None, was_evicted: false }
-    }
-
-    /// Reads what lies unread in the subscriber before, and then the present one.
-    fn poll(&mut self, mut handler: impl FnMut(Event<'_>)) -> usize {
-        let mut work = 0;
-        if let Some(former) = &mut self.former {
-            work = former.poll(POLL_LIMIT, &mut handler);
-        }
-        if work > 0 {
-            return work;
-        }
-        self.former = None;
-        let was_evicted = &mut self.was_evicted;
-        self.subscriber.poll(POLL_LIMIT, |event| {
-            *was_evicted |= matches!(event, Event::Left(_, CloseReason::Evicted));
-            handler(event);
-        })
-    }
 }
 
 impl<T: Transport + Clone> fmt::Debug for StoreServer<T> {
@@ -214,6 +188,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             found: 0,
             answered: 0,
             commit_delay: CommitDelay::new(options.commit_delay),
+            unread_from: options.journal.max_pending_bytes / 2,
             is_waited_on: false,
             slices_ahead: 0,
             machine,
@@ -314,6 +289,11 @@ impl<T: Transport + Clone> StoreServer<T> {
 
     /// Has the journal write what was appended, unless that is to wait for more.
     fn commit(&mut self, now: Nanos) {
+        if self.log.pending_bytes() >= self.unread_from {
+            // That none were found, or few, tells nothing of the publishers.
+            self.commit_delay.written();
+            return self.log.commit();
+        }
         let holds = self.commit_delay.holds(self.found, self.unstable(), now);
         let may_hold = std::mem::take(&mut self.is_waited_on) && self.answered == 0;
         if !(holds && may_hold && self.log.pending_bytes() < HELD_BYTES) {
@@ -328,23 +308,29 @@ impl<T: Transport + Clone> StoreServer<T> {
     }
 
     fn poll_topics(&mut self, now: Nanos) -> usize {
-        let Self { machine, log, clients, peers, wakeup, topics, stats, .. } = self;
+        let Self { machine, log, clients, peers, wakeup, topics, stats, unread_from, .. } = self;
         let mut out = Outbox { clients, peers, wakeup, now };
         let (mut work, mut is_any_evicted) = (0, false);
         for topic in topics.values_mut() {
-            work += topic.poll(|event| match event {
-                Event::Message(message) => {
-                    stats.messages += 1;
-                    let (session, number) = (message.stream().session.0, message.number());
-                    machine.on_message(session, number, message.bytes(), now, log, &mut out);
-                }
-                // Losses show in the numbers, and are asked for again.
-                Event::Left(stream, CloseReason::Closed | CloseReason::Died) => {
-                    machine.on_session(stream.session.0, false);
-                }
-                Event::Joined(stream) => machine.on_session(stream.session.0, true),
-                _ => {}
-            });
+            let (mut found, mut step) = (0, POLL_STEP);
+            // Fewer than asked for: the next look is the next poll's.
+            while step == POLL_STEP && found < POLL_LIMIT && log.pending_bytes() < *unread_from {
+                step = topic.poll(POLL_STEP, |event| match event {
+                    Event::Message(message) => {
+                        stats.messages += 1;
+                        let (session, number) = (message.stream().session.0, message.number());
+                        machine.on_message(session, number, message.bytes(), now, log, &mut out);
+                    }
+                    // Losses show in the numbers, and are asked for again.
+                    Event::Left(stream, CloseReason::Closed | CloseReason::Died) => {
+                        machine.on_session(stream.session.0, false);
+                    }
+                    Event::Joined(stream) => machine.on_session(stream.session.0, true),
+                    _ => {}
+                });
+                found += step;
+            }
+            work += found;
             is_any_evicted |= topic.was_evicted;
         }
         if is_any_evicted {

@@ -4,7 +4,8 @@ use crate::some_stores::{Stores, TIMEOUT, domain, send, until, until_stable};
 use lanecast_store::{
     PersistentOptions, PersistentPublisher, SourceEvent, StoreOptions, StoreServer,
 };
-use lanecast_transport::{Publish, Subscribe, Transport};
+use lanecast_transport::{Event, Publish, Subscribe, Transport};
+use lanecast_wire::store::StoreFrame;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -220,4 +221,30 @@ fn a_publisher_learns_when_its_flight_is_full_and_when_there_is_room() {
     let events = until(&mut stores, &mut publisher, "room", |_, it| it.in_flight() == 0);
     assert_eq!(events.iter().filter(|event| has_room(event)).count(), 1, "{events:?}");
     assert!(publisher.try_send(b"body").is_ok());
+}
+
+/// A queue of the journal shorter than a poll's messages: they wait in the transport for the disk.
+#[test]
+fn a_full_queue_of_the_journal_has_no_message_sent_again() {
+    const COUNT: u64 = 4_000;
+    let mut stores = Stores::new(0);
+    let mut options = StoreOptions::default();
+    options.journal.max_pending_bytes = 32 << 10;
+    stores.add(options);
+    let mut requests = stores.domain.subscriber(&["_store.store-0"]).expect("a subscriber");
+    let mut publisher = stores.open(7);
+    until(&mut stores, &mut publisher, "registered", |_, it| it.is_registered());
+    let (mut sent, mut again) = (0, 0);
+    until(&mut stores, &mut publisher, "stable", |_, publisher| {
+        while sent < COUNT && publisher.try_send(&[1; 100]).is_ok() {
+            sent += 1;
+        }
+        requests.poll(usize::MAX, |event| {
+            let Event::Message(message) = event else { return };
+            let frame = StoreFrame::read(message.bytes()).expect("a frame").1;
+            again += u64::from(matches!(frame, StoreFrame::Resend { .. }));
+        });
+        publisher.stable() == COUNT
+    });
+    assert_eq!(again, 0, "frames of messages that the store had missed");
 }
