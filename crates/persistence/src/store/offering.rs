@@ -58,8 +58,8 @@ impl Offering {
         StoreOffer {
             token,
             is_live: stream.is_live,
-            // Messages that came before its end may not be on disk yet.
-            has_left: stream.has_left && stream.durable.is_settled(),
+            // Messages that came before its end may not be on disk yet, or wait for room.
+            has_left: stream.has_left && stream.durable.is_settled() && !stream.waits_for_room(),
             consumption: stream.receivers.consumption(receiver),
             is_expired: stream.receivers.is_expired(receiver),
             life: life(stream, receiver),

@@ -225,6 +225,12 @@ impl Stream {
         Ok(())
     }
 
+    /// Whether the next message is here and found no room: in the log, or before receivers have
+    /// come further.
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.early.first_from(self.next) == Some(self.next)
+    }
+
     /// Appends the early messages that are next by now.
     pub(super) fn append_early(&mut self, log: &mut impl StoreLog) -> Result<(), LogFull> {
         while let Some(body) = self.early.take(self.next) {
