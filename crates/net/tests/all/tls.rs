@@ -259,6 +259,51 @@ fn a_program_under_tls_has_nothing_to_do_with_datagrams_that_no_key_seals() {
     }
 }
 
+#[test]
+fn a_subscriber_that_could_join_no_publisher_is_refused_and_publishers_work() {
+    let sides = Sides::new();
+    let keys = tempfile::tempdir().expect("a directory");
+    let key_file = key_file(keys.path(), &[1]);
+    let (group, resolver_group) = groups();
+    let with = |accept: &[TransportKind], tls: TlsSettings, key_file: Option<PathBuf>| {
+        let resolver_group = Some(resolver_group);
+        let accept = accept.to_vec();
+        let usual = NetSettings::default();
+        let settings = NetSettings { group, resolver_group, accept, tls, key_file, ..usual };
+        Network::open(settings).expect("a network")
+    };
+    let all = TransportKind::ALL;
+    let own = || sides.settings(Some("end"));
+    let only_certificate = || TlsSettings { authorities: None, ..own() };
+    let tcp = &[TransportKind::Tcp][..];
+    for (accept, tls, key, setting) in [
+        (&all[..], only_certificate(), None, "net.tls_authorities: "),
+        (tcp, only_certificate(), Some(&key_file), "net.tls_authorities: "),
+        (&[TransportKind::Rm], own(), None, "net.key_file: "),
+        (&[TransportKind::Rm, TransportKind::Ru], only_certificate(), None, "net.key_file: "),
+        (tcp, TlsSettings::default(), Some(&key_file), "net.accept: "),
+    ] {
+        let network = with(accept, tls, key.cloned());
+        let refused = network.subscriber(&["prices"]).expect_err("refused").to_string();
+        assert!(refused.starts_with(setting), "{refused}");
+    }
+    for (accept, tls, key) in [
+        (&all[..], only_certificate(), Some(&key_file)),
+        (tcp, own(), None),
+        (&[TransportKind::Ru], own(), Some(&key_file)),
+        (&[TransportKind::Ru], TlsSettings::default(), None),
+    ] {
+        assert!(with(accept, tls, key.cloned()).subscriber(&["prices"]).is_ok(), "{accept:?}");
+    }
+    // A program that only publishes needs no authorities, and joins nothing.
+    let publishing = with(&all, only_certificate(), None);
+    let mut publisher = publishing.publisher(TransportKind::Tcp, "prices").expect("a publisher");
+    let subscribing = with(&all, TlsSettings { certificate: None, key: None, ..own() }, None);
+    let mut subscriber = subscribing.subscriber(&["prices"]).expect("a subscriber");
+    assert!(publisher.wait_for_subscribers(1, LIMIT), "not joined");
+    flow(&mut publisher, &mut subscriber, 5);
+}
+
 /// Addresses of this program's UDP sockets, at the loopback.
 fn datagram_sockets() -> Vec<SocketAddr> {
     let own = std::fs::read_dir("/proc/self/fd").expect("the descriptors");
