@@ -26,14 +26,14 @@ fuzz_target!(|bytes: &[u8]| {
     socket(2).seal(first, first.len().max(1), here, &mut buffer);
     buffer.extend_from_slice(rest);
     let mut receiver = socket(3);
-    let all = buffer.len();
+    let all = buffer.len().max(1);
     let opened = receiver.open(&mut buffer, all, |_| ());
     assert_eq!(&buffer[..opened], first);
     // Before sealed datagrams of their length they take none of those along.
-    if !rest.is_empty() {
-        let text = vec![0; rest.len().saturating_sub(SEALED_OVERHEAD)];
-        socket(5).seal(&text, text.len().max(1), here, &mut buffer);
-        let segment = buffer.len();
+    if let length @ 1.. = rest.len().saturating_sub(SEALED_OVERHEAD) {
+        let text = vec![0; length];
+        socket(5).seal(&text, length, here, &mut buffer);
+        let segment = buffer.len().max(1);
         let mut run = vec![0; segment];
         let given = rest.len().min(segment);
         run[..given].copy_from_slice(&rest[..given]);
@@ -47,7 +47,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let (Some(bit), false) = (rest.first_chunk::<2>(), first.is_empty()) {
         let bit = usize::from(u16::from_le_bytes(*bit)) % (8 * buffer.len());
         buffer[bit / 8] ^= 1 << (bit % 8);
-        let all = buffer.len();
+        let all = buffer.len().max(1);
         assert_eq!(receiver.open(&mut buffer, all, |_| ()), 0);
     }
 });

@@ -219,7 +219,7 @@ fn messages_of_transient_topics_are_never_acknowledged_as_persisted() {
     assert!(matches!(error, OpenError::Catalog(CatalogError::NoStorage(_))), "{error}");
     again.storage = Some(StorageConfig::at(directory.path()));
     let error = Server::open(again).expect_err("another server has it");
-    assert!(error.to_string().starts_with("durable topics: "), "{error}");
+    assert!(error.to_string().starts_with("the durable topics in "), "{error}");
     assert!(served.end());
 }
 

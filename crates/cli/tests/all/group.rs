@@ -119,6 +119,11 @@ fn mistakes_are_refused_in_words() {
             ("--sender --receiver", "cannot be used with"),
             ("transport=udp num_msgs=1 num_members=2 num_threads=2", "one thread"),
             ("--mtu 9000", "--namespaces"),
+            (
+                "--local 3 transport=udp num_msgs=1 num_members=2",
+                "--local 3 and num_members=2 differ",
+            ),
+            ("--local 2 -f x transport=udp num_msgs=1", "are for one member"),
         ],
     );
     stage.refuses(
@@ -126,11 +131,6 @@ fn mistakes_are_refused_in_words() {
         "perf group",
         &[
             ("-config none.txt", "cannot read none.txt"),
-            (
-                "--local 3 transport=udp num_msgs=1 num_members=2",
-                "--local 3 and num_members=2 differ",
-            ),
-            ("--local 2 -f x transport=udp num_msgs=1", "are for one member"),
             ("transport=udp num_msgs=1 num_members=2 --join-timeout 50ms", "1 of 2 members came"),
             (
                 "-props https://x/y transport=group-shm num_msgs=1 num_members=2",

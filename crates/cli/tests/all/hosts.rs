@@ -162,7 +162,7 @@ fn a_way_that_cannot_be_is_refused_with_what_to_write() {
     let stage = Stage::new();
     for (line, code, part) in [
         ("sub topic --transports udp", 2, "values: shm, rm, ru, tcp, shm+rm, shm+ru,"),
-        ("sub topic --transports ru --interface nowhere7", 1, "net.interface"),
+        ("sub topic --transports ru --interface nowhere7", 2, "net.interface"),
         ("pub topic --transports ru --set net.window=1KiB", 2, "net.window: take 64KiB to 1GiB"),
         ("pub topic --transports shm+ru --set net.topics_max=3", 1, "net.topics_max is 3"),
         ("config --set net.pacing=slow", 2, "net.pacing"),

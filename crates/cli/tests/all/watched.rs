@@ -56,7 +56,7 @@ fn a_watch_that_cannot_begin_is_explained() {
     let stage = Stage::new();
     let (_server, way) = serve(&stage, "json", "/id", "{\"id\":1}\n");
     for (line, code, part) in [
-        (format!("watch {way} -f /a="), 1, "bad filter"),
+        (format!("watch {way} -f /a="), 2, "bad filter"),
         (format!("watch {}", way.replace("orders", "other")), 1, "keeps no records"),
         ("watch t --server 127.0.0.1:1".to_owned(), 1, "cannot connect"),
         (format!("watch {way} --order-by /a,/b,down,,"), 2, "order-by"),
