@@ -124,6 +124,10 @@ fn mistakes_are_refused_in_words() {
                 "--local 3 and num_members=2 differ",
             ),
             ("--local 2 -f x transport=udp num_msgs=1", "are for one member"),
+            (
+                "-props https://x/y transport=group-shm num_msgs=1 num_members=2",
+                "https:// is not read",
+            ),
         ],
     );
     stage.refuses(
@@ -132,10 +136,6 @@ fn mistakes_are_refused_in_words() {
         &[
             ("-config none.txt", "cannot read none.txt"),
             ("transport=udp num_msgs=1 num_members=2 --join-timeout 50ms", "1 of 2 members came"),
-            (
-                "-props https://x/y transport=group-shm num_msgs=1 num_members=2",
-                "https:// is not read",
-            ),
         ],
     );
 }
