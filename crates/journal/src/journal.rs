@@ -235,7 +235,7 @@ impl<S: Storage> Journal<S> {
         self.shared.preallocator.room(segment, left)
     }
 
-    /// Whether the last attempt to make a segment has found the disk full.
+    /// Whether the last attempt to make a segment has found the disk full, or no free descriptor.
     pub fn is_disk_full(&self) -> bool {
         self.shared.preallocator.is_full()
     }

@@ -6,7 +6,7 @@ use crate::lock::lock;
 use crate::recycler::Recycler;
 use crate::segment::{Format, Segment};
 use crate::start::Source;
-use crate::storage::{Fill, Storage, StorageError, StorageErrorKind, StorageResult};
+use crate::storage::{Fill, Storage, StorageError, StorageResult};
 use crate::writer::SegmentSupply;
 use lanecast_base::sync::{AtomicU64, Ordering};
 use std::collections::{BTreeSet, VecDeque};
@@ -22,7 +22,8 @@ struct State<S: Storage> {
     next: u64,
     /// Error of the last attempt; the next attempt waits until the writer needs a segment.
     failure: Option<StorageError>,
-    /// The last attempt has found the disk full. Another one that runs does not make it less so.
+    /// The last attempt has found the disk full, or no free file descriptor. Another one that runs
+    /// does not make it less so.
     is_full: bool,
     /// Number of threads that wait for spare segments.
     waiting: usize,
@@ -115,7 +116,7 @@ impl<S: Storage> Preallocator<S> {
                     }
                     // Kept until the writer asks: retrying at once on a full disk would spin.
                     Err(error) => {
-                        state.is_full = error.kind == StorageErrorKind::NoSpace;
+                        state.is_full = error.may_pass();
                         state.failure = Some(error);
                     }
                 }
@@ -176,7 +177,7 @@ impl<S: Storage> Preallocator<S> {
         }
     }
 
-    /// Whether the last attempt to make a segment has found the disk full.
+    /// Whether the last attempt to make a segment has found the disk full, or no free descriptor.
     pub(crate) fn is_full(&self) -> bool {
         lock(&self.state).is_full
     }

@@ -156,6 +156,7 @@ fn a_journal_goes_on_when_a_descriptor_is_free_again() {
     disk.fail_after(1);
     append(1);
     journal.wait_preallocated().expect_err("its name is not durable");
+    assert!(journal.is_disk_full(), "a store takes nothing more, and says so");
     disk.fail_after(1);
     append(9);
     assert_eq!((journal.failure(), journal.health()), (None, Health::Good));
