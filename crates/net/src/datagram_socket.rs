@@ -8,11 +8,12 @@
 use crate::peer_socket::{self, PeerKind, PeerOptions, PeerSocket};
 use crate::poller::Descriptor;
 use crate::sealed_socket::SocketSealing;
+use lanecast_os::interface::Interface;
 use lanecast_os::udp::{GsoBatch, ReceivedRun, UdpSocket, segmentation_works};
 use lanecast_os::xdp::XdpSocket;
 use lanecast_protocol::{MICROSECOND, Nanos};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Datagrams of one sendmmsg(2) call, where the system has no segmentation offload.
@@ -187,6 +188,38 @@ impl DatagramSocket {
                 Ok(())
             }
             BackEnd::Xdp(socket) => socket.set_multicast_loopback(on),
+        }
+    }
+
+    /// Has a member of `group` not receive what `own`, this host's address, sends to it; returns
+    /// whether the back end can.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(crate) fn exclude_own(&self, group: IpAddr, own: IpAddr) -> io::Result<bool> {
+        match (&self.back_end, group, own) {
+            (BackEnd::Udp { socket, .. }, IpAddr::V4(group), IpAddr::V4(own)) => {
+                socket.exclude_own(group, own).map(|()| true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Undoes [`exclude_own`](Self::exclude_own).
+    ///
+    /// # Errors
+    /// If the group cannot be joined any more.
+    pub(crate) fn include_own(
+        &self,
+        group: IpAddr,
+        own: IpAddr,
+        interface: &Interface,
+    ) -> io::Result<()> {
+        match (&self.back_end, group, own) {
+            (BackEnd::Udp { socket, .. }, IpAddr::V4(group), IpAddr::V4(own)) => {
+                socket.include_own(group, own, interface)
+            }
+            _ => Ok(()),
         }
     }
 

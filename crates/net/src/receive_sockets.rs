@@ -15,12 +15,42 @@ const OWN_SOCKET_TURN: u32 = 16;
 /// The longest read of a UDP socket: a GRO run.
 const READ_BYTES: usize = 64 << 10;
 
+/// A multicast group that a subscriber has joined.
+#[derive(Debug)]
+pub(crate) struct JoinedGroup {
+    address: SocketAddr,
+    socket: DatagramSocket,
+    /// Datagrams of this host do not come.
+    excludes_own: bool,
+}
+
+impl JoinedGroup {
+    fn open(context: &NetContext, address: SocketAddr, has_own: bool) -> io::Result<Self> {
+        let socket = context.session_group_socket(address)?;
+        // A system that refuses sends somewhat slower.
+        let excludes_own =
+            !has_own && socket.exclude_own(address.ip(), context.address).is_ok_and(|done| done);
+        Ok(Self { address, socket, excludes_own })
+    }
+
+    /// Has the datagrams of this host's publishers come, as one is joined. They stay when it has
+    /// left: switches need no further report.
+    fn include_own(&mut self, context: &NetContext) -> io::Result<()> {
+        if self.excludes_own {
+            let (group, interface) = (self.address.ip(), &context.interface);
+            self.socket.include_own(group, context.address, interface)?;
+            self.excludes_own = false;
+        }
+        Ok(())
+    }
+}
+
 /// UDP sockets of one subscriber.
 #[derive(Debug)]
 pub(crate) struct ReceiveSockets {
     /// Receives unicast sessions and the replies of all publishers; control frames leave by it.
     pub(crate) own: DatagramSocket,
-    pub(crate) groups: Vec<(SocketAddr, DatagramSocket)>,
+    pub(crate) groups: Vec<JoinedGroup>,
     /// The group that is read first.
     group_turn: usize,
     /// The own socket beside groups had something, or may be what the reader was woken for: the
@@ -66,7 +96,7 @@ impl ReceiveSockets {
         let count = self.groups.len();
         for step in 0..count {
             let index = (self.group_turn + step) % count;
-            let read = self.groups[index].1.receive(&mut buffer[..READ_BYTES]);
+            let read = self.groups[index].socket.receive(&mut buffer[..READ_BYTES]);
             if let Ok(Some(found)) = read {
                 self.group_turn = index + 1;
                 return Some(found);
@@ -76,18 +106,23 @@ impl ReceiveSockets {
     }
 
     pub(crate) fn has_group(&self, group: SocketAddr) -> bool {
-        self.groups.iter().any(|(known, _)| *known == group)
+        self.groups.iter().any(|it| it.address == group)
     }
 
     /// Joins the group of `source`, if it has one that is not joined yet.
     ///
+    /// Without publishers of this host, a member leaves out what the host sends to the group:
+    /// sends of its own publishers to a group that it listens to would take longer.
+    ///
     /// # Errors
     /// If the system has no socket for it.
     pub(crate) fn join(&mut self, context: &NetContext, source: &Source) -> io::Result<()> {
-        if let (TransportKind::Rm, Some(group)) = (source.kind, source.group)
-            && !self.has_group(group)
-        {
-            self.groups.push((group, context.session_group_socket(group)?));
+        let (TransportKind::Rm, Some(group)) = (source.kind, source.group) else { return Ok(()) };
+        let is_own = source.address.ip() == context.address;
+        match self.groups.iter_mut().find(|it| it.address == group) {
+            None => self.groups.push(JoinedGroup::open(context, group, is_own)?),
+            Some(joined) if is_own => joined.include_own(context)?,
+            Some(_) => {}
         }
         Ok(())
     }
@@ -95,8 +130,8 @@ impl ReceiveSockets {
     /// Leaves the groups that are not `needed`; returns the datagrams that their sockets dropped.
     pub(crate) fn leave(&mut self, needed: impl Fn(SocketAddr) -> bool) -> u64 {
         let mut dropped = 0;
-        self.groups.retain(|(group, socket)| {
-            let stays = needed(*group);
+        self.groups.retain(|JoinedGroup { address, socket, .. }| {
+            let stays = needed(*address);
             // Read before the socket closes, which takes its count along.
             dropped += if stays { 0 } else { socket.dropped() };
             stays
@@ -106,7 +141,7 @@ impl ReceiveSockets {
 
     /// Datagrams that the system dropped at all sockets.
     pub(crate) fn dropped(&self) -> u64 {
-        let groups = self.groups.iter().map(|(_, socket)| socket);
+        let groups = self.groups.iter().map(|it| &it.socket);
         groups.chain([&self.own]).map(DatagramSocket::dropped).sum()
     }
 
@@ -118,14 +153,78 @@ impl ReceiveSockets {
             TransportKind::Ru => self.own.dropped(),
             TransportKind::Rm => {
                 let mut groups = self.groups.iter();
-                let known = groups.find(|(group, _)| Some(*group) == source.group);
-                known.map_or(&self.own, |(_, socket)| socket).dropped()
+                let known = groups.find(|it| Some(it.address) == source.group);
+                known.map_or(&self.own, |it| &it.socket).dropped()
             }
         }
     }
 
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         self.own.descriptors(into);
-        self.groups.iter().for_each(|(_, socket)| socket.descriptors(into));
+        self.groups.iter().for_each(|it| it.socket.descriptors(into));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::NetSettings;
+    use lanecast_os::interface::interfaces;
+    use lanecast_os::udp::{UdpOptions, UdpSocket};
+    use std::net::Ipv4Addr;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn the_hosts_own_datagrams_come_once_a_publisher_of_the_host_is_joined() {
+        let context = NetContext::new(NetSettings::default()).expect("a context");
+        let own = context.address;
+        assert!(own.is_loopback(), "the test sends by loopback");
+        let group = SocketAddr::from(([239, 194, 7, 61], 21_993));
+        let socket = context.session_socket(0).expect("a socket");
+        let mut sockets = ReceiveSockets::new(socket);
+        let loopback = interfaces().expect("known").into_iter().find(|it| it.is_loopback);
+        let loopback = loopback.expect("a loopback interface");
+        let other = Ipv4Addr::new(127, 0, 0, 2).into();
+        let senders = [own, other].map(|address| {
+            let local = SocketAddr::new(address, 0);
+            let sender = UdpSocket::open(&UdpOptions { local, ..UdpOptions::default() });
+            let sender = sender.expect("a socket");
+            sender.send_multicast_by(&loopback, 0).expect("by loopback");
+            sender
+        });
+        let source = |sender: &UdpSocket, session| Source {
+            kind: TransportKind::Rm,
+            session,
+            address: sender.local_address().expect("bound"),
+            group: Some(group),
+            pid: 0,
+        };
+        let mut buffer = vec![0; READ_BYTES];
+        // A further publisher of the host, or of another one, changes nothing.
+        for (session, joined, expected) in
+            [(1, 1, "x"), (2, 1, "x"), (3, 0, "ox"), (4, 1, "ox"), (5, 0, "ox")]
+        {
+            let source = source(&senders[joined], session);
+            sockets.join(&context, &source).expect("multicast on loopback");
+            senders[0].send_to(b"o", group).expect("sent");
+            senders[1].send_to(b"x", group).expect("sent");
+            let (start, mut got) = (Instant::now(), String::new());
+            // The other host's comes last.
+            while !got.ends_with('x') {
+                assert!(start.elapsed() < Duration::from_secs(60), "{session}: {got}");
+                if let Some((length, _)) = sockets.read_groups(&mut buffer) {
+                    got.push_str(std::str::from_utf8(&buffer[..length]).expect("text"));
+                }
+            }
+            assert_eq!(got, expected, "after session {session}");
+        }
+        // A group whose first publisher is of this host.
+        let mut sockets = ReceiveSockets::new(context.session_socket(0).expect("a socket"));
+        sockets.join(&context, &source(&senders[0], 6)).expect("multicast on loopback");
+        senders[0].send_to(b"o", group).expect("sent");
+        let start = Instant::now();
+        while sockets.read_groups(&mut buffer).is_none() {
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not come");
+        }
     }
 }

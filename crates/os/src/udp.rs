@@ -191,6 +191,48 @@ impl UdpSocket {
         })
     }
 
+    /// Has what the host itself sends to `group` from `own` not come to this member; `own` is an
+    /// address of the interface by which the group was joined.
+    ///
+    /// While a member wants it, each send to the group makes a route of its own, since there are
+    /// members on this host: 0.2 µs more.
+    ///
+    /// # Errors
+    /// If the socket is no member, or `own` no address of the interface.
+    pub fn exclude_own(&self, group: Ipv4Addr, own: Ipv4Addr) -> io::Result<()> {
+        self.filter_source(libc::IP_BLOCK_SOURCE, group, own)
+    }
+
+    /// Undoes [`exclude_own`](Self::exclude_own).
+    ///
+    /// # Errors
+    /// If the group cannot be joined by `interface` any more.
+    pub fn include_own(
+        &self,
+        group: Ipv4Addr,
+        own: Ipv4Addr,
+        interface: &Interface,
+    ) -> io::Result<()> {
+        if self.filter_source(libc::IP_UNBLOCK_SOURCE, group, own).is_ok() {
+            return Ok(());
+        }
+        // The system finds the member by an address that the interface may have lost. A new
+        // member, found by the interface's number, leaves nothing out.
+        let index = InterfaceIndexOrAddress::Index(interface.index);
+        drop(SockRef::from(&self.socket).leave_multicast_v4_n(&group, &index));
+        self.join(group.into(), interface)
+    }
+
+    fn filter_source(&self, option: i32, group: Ipv4Addr, own: Ipv4Addr) -> io::Result<()> {
+        let number = |address: Ipv4Addr| libc::in_addr { s_addr: u32::from(address).to_be() };
+        let request = libc::ip_mreq_source {
+            imr_multiaddr: number(group),
+            imr_interface: number(own),
+            imr_sourceaddr: number(own),
+        };
+        set(self.as_fd(), libc::IPPROTO_IP, option, &request)
+    }
+
     /// Sends multicast through `interface` with a time to live of `hops`, looped back to this
     /// host's own members.
     ///

@@ -215,6 +215,38 @@ fn loopback() -> Interface {
 }
 
 #[test]
+fn a_member_may_leave_out_what_its_own_address_sends() {
+    let group = Ipv4Addr::new(239, 255, 43, 22);
+    let (member, own) = (open(group.into()), Ipv4Addr::LOCALHOST);
+    let other = Ipv4Addr::new(127, 0, 0, 2);
+    let senders = [own, other].map(|address| open(address.into()));
+    assert!(member.exclude_own(group, own).is_err(), "it is no member");
+    if let Err(error) = member.join(group.into(), &loopback()) {
+        eprintln!("left out: this machine has no multicast on loopback ({error})");
+        return;
+    }
+    for sender in &senders {
+        sender.send_multicast_by(&loopback(), 0).unwrap();
+    }
+    let to = member.local_address().unwrap();
+    let round = |expected: &[u8]| {
+        // In order: loopback carries each datagram before the send returns.
+        senders[0].send_to(b"o", to).unwrap();
+        senders[1].send_to(b"x", to).unwrap();
+        assert_eq!(receive_bytes(&member, expected.len()).0, expected);
+        assert_eq!(member.receive(&mut [0; 16]).unwrap(), None);
+    };
+    round(b"ox");
+    for given in [own, Ipv4Addr::new(192, 0, 2, 1)] {
+        member.exclude_own(group, own).unwrap();
+        round(b"x");
+        // Of an address that is not the interface's, the member is made anew.
+        member.include_own(group, given, &loopback()).unwrap();
+        round(b"ox");
+    }
+}
+
+#[test]
 fn members_of_a_group_hear_what_is_sent_to_it_and_others_do_not() {
     for group in ["239.195.71.1", "ff02::4c:41:4e:45"] {
         let group: IpAddr = group.parse().unwrap();
