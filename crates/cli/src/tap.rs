@@ -7,10 +7,11 @@ mod packet;
 mod recording;
 mod source;
 mod streams;
+mod topic_names;
 
 use crate::output::{ReaderCheck, print};
 use crate::printable::printable_json;
-use decode::{Decoded, SEALED, TopicNames};
+use decode::{Decoded, SEALED};
 use lanecast::TopicPattern;
 use lanecast_wire::net::{Frame, SealedHeader, is_sealed};
 use line::Seen;
@@ -21,6 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use streams::{Streams, begins_frame};
+use topic_names::TopicNames;
 
 /// Bytes of output that are gathered while packets keep coming.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -131,7 +133,7 @@ pub(crate) fn run(arguments: &TapArgs) -> anyhow::Result<ExitCode> {
     let mut tap = Tap {
         arguments,
         streams: Streams::default(),
-        names: TopicNames::new(),
+        names: TopicNames::default(),
         recording: match &arguments.write {
             Some(path) => Some(Recording::open(path, arguments.file.as_deref())?),
             None => None,

@@ -1,22 +1,16 @@
 //! Frames as fields with names, by the tables of `lanecast-wire`.
 
+use super::topic_names::TopicNames;
 use lanecast_wire::net::layout::{
     ADVERT_ENTRY, ADVERT_FLAGS, BLOCK_HEADER, FieldType, Flag, Flags, ITEM_FLAGS, ITEM_HEADER,
     Layout, Part, REFUSALS, Structure, TOPIC_ENTRY,
 };
-use lanecast_wire::net::{Frame, NAME_MAX, Names, SealedHeader, names};
+use lanecast_wire::net::{Frame, Names, SealedHeader, names};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
 use std::net::Ipv6Addr;
-
-/// Most topics whose names are remembered.
-const TOPICS_MAX: usize = 65_536;
 
 /// Name of a sealed datagram.
 pub(super) const SEALED: &str = "Sealed";
-
-/// Names of topics by session and number, as Welcome frames told them.
-pub(super) type TopicNames = HashMap<(u64, u32), String>;
 
 /// A frame's fields.
 #[derive(Debug)]
@@ -105,11 +99,7 @@ impl Decoded {
             let Some(name) = after.get(..length) else { break };
             let name = String::from_utf8_lossy(name).into_owned();
             let topic = (self.session, number(&fields, "topic") as u32);
-            // Longer ones are no names: a program would refuse them.
-            let is_name = name.len() <= NAME_MAX;
-            if is_name && (known.len() < TOPICS_MAX || known.contains_key(&topic)) {
-                known.insert(topic, name.clone());
-            }
+            known.add(topic, &name);
             fields.insert("name".into(), name.clone().into());
             self.topics.push(name);
             list.push(Value::Object(fields));
@@ -132,15 +122,15 @@ impl Decoded {
         self.body.insert("entries".into(), list.into());
     }
 
-    fn read_blocks(&mut self, mut rest: &[u8], known: &TopicNames) {
+    fn read_blocks(&mut self, mut rest: &[u8], known: &mut TopicNames) {
         let mut list = Vec::new();
         while let Some((mut fields, after)) = split(&BLOCK_HEADER, rest) {
             let length = number(&fields, "length") as usize;
             let Some(items) = after.get(..length).filter(|_| length > 0) else { break };
             fields.insert("items".into(), read_items(items).into());
-            if let Some(name) = known.get(&(self.session, number(&fields, "topic") as u32)) {
-                fields.insert("topic_name".into(), name.clone().into());
-                self.topics.push(name.clone());
+            if let Some(name) = known.find((self.session, number(&fields, "topic") as u32)) {
+                fields.insert("topic_name".into(), name.into());
+                self.topics.push(name.to_owned());
             }
             list.push(Value::Object(fields));
             rest = &after[length..];
@@ -221,12 +211,12 @@ pub(super) fn snake(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanecast_wire::net::{FrameWriter, Kind, TopicEntry, WelcomeBody};
+    use lanecast_wire::net::{FrameWriter, Kind, NAME_MAX, TopicEntry, WelcomeBody};
     use zerocopy::FromZeros;
 
     #[test]
     fn names_that_no_program_takes_are_not_remembered() {
-        let (mut known, mut buffer) = (TopicNames::new(), vec![0; 40_000]);
+        let (mut known, mut buffer) = (TopicNames::default(), vec![0; 40_000]);
         for (number, length) in [(1, NAME_MAX), (2, NAME_MAX + 1), (3, 30_000)] {
             let mut writer = FrameWriter::new(&mut buffer, Kind::Welcome, 0, 7, 0);
             let entry = TopicEntry { topic: u32::into(number), ..TopicEntry::new_zeroed() };
@@ -236,6 +226,6 @@ mod tests {
             let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
             assert_eq!(Decoded::read(&frame, &mut known).topics.len(), 1, "it is shown");
         }
-        assert_eq!(known.keys().collect::<Vec<_>>(), [&(7, 1)]);
+        assert!([1, 2, 3].map(|topic| known.find((7, topic)).is_some()) == [true, false, false]);
     }
 }
