@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs::File;
 
 /// Descriptors of a server besides those of its clients.
 const OWN: u64 = 128;
@@ -25,4 +26,17 @@ pub(crate) fn reserve(clients: usize) -> anyhow::Result<()> {
             maximum.unwrap_or(0)
         )
     })
+}
+
+/// Raises the limit of open files as far as the system lets it: for a server that takes some for
+/// each topic, and learns of topics while it runs.
+pub(crate) fn raise() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // With the usual limit it serves fewer topics well.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Whether this process, or the system, has no descriptor left.
+pub(crate) fn are_used_up() -> bool {
+    File::open("/dev/null").is_err()
 }

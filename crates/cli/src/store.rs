@@ -10,6 +10,7 @@ mod survey;
 mod which;
 
 use crate::context::WayArgs;
+use crate::descriptors;
 use crate::output::{print, print_json, warn};
 use crate::table::counted;
 use anyhow::Context as _;
@@ -25,8 +26,9 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// Interval at which changed streams are printed.
 const REPORT: Duration = Duration::from_secs(1);
 
-const DISK_FULL: &str = "the disk is full: nothing is kept until there is space";
-const DISK_HAS_SPACE: &str = "the disk has space again";
+const LOST_RECORDS: &str = "the journal lacks records that a checkpoint covers, as on a disk that \
+    lost its last writes, or in a copy made while the store ran: the store counts as one without \
+    its data, until it has copied from the others what is missing";
 
 /// Arguments of `store`.
 #[derive(Debug, clap::Args)]
@@ -98,8 +100,21 @@ pub(crate) fn run(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Words for the reason why a store keeps nothing for now, and for the end of that.
+fn shortage() -> (&'static str, &'static str) {
+    if descriptors::are_used_up() {
+        (
+            "no file descriptor is free: nothing is kept until there is one; raise `ulimit -n`",
+            "a file descriptor is free again",
+        )
+    } else {
+        ("the disk is full: nothing is kept until there is space", "the disk has space again")
+    }
+}
+
 fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
+    descriptors::raise();
     let context = arguments.way.outward()?;
     name_check::check(&context, &arguments.name, stop.clone())?;
     let directory = &arguments.data;
@@ -112,6 +127,9 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("opening the store in {}", directory.display()))?;
     for reason in &store.recovery().refused {
         warn(&format!("{}; it was not used", crate::printable::printable(reason)));
+    }
+    if store.recovery().has_lost_records {
+        warn(LOST_RECORDS);
     }
     if let Some(error) = store.key_failure() {
         warn(&format!("store deregister has no permission until the next start: no key: {error}"));
@@ -129,15 +147,16 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let mut has_refused = false;
-    let (mut printed, mut report_at, mut is_full) = (Vec::new(), Instant::now(), false);
+    let (mut printed, mut report_at, mut shortage_ends) = (Vec::new(), Instant::now(), None);
     let mut other_version = None;
     while !stop() {
         let work = store.poll()?;
         if Instant::now() >= report_at {
             report_at = Instant::now() + REPORT;
-            if store.stats().is_disk_full != is_full {
-                is_full = !is_full;
-                warn(if is_full { DISK_FULL } else { DISK_HAS_SPACE });
+            if store.stats().is_disk_full != shortage_ends.is_some() {
+                let (begins, ends) = shortage();
+                warn(shortage_ends.unwrap_or(begins));
+                shortage_ends = shortage_ends.xor(Some(ends));
             }
             if store.stats().too_long > 0 && !has_refused {
                 has_refused = true;

@@ -1,7 +1,10 @@
-//! `lanecast store` on disks that are full, or that fail: it says so, and the others go on.
+//! `lanecast store` on disks that are full, or that fail: it says so, and the others go on; and its
+//! limit of open files.
 
 use crate::run::{BINARY, Run, Stage, wait_for};
 use lanecast::{Context, PersistentPublisher};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Segments of 2 MiB: a disk of 5 MiB has room for two, and no more.
@@ -113,4 +116,18 @@ fn a_store_whose_disk_fails_ends_with_an_error_and_the_others_go_on() {
         store.signal("TERM");
         store.finish().good();
     }
+}
+
+/// Each topic takes a store some descriptors.
+#[test]
+fn a_store_raises_its_limit_of_open_files() {
+    let stage = Stage::new();
+    let store = shell(&stage, &["sh"], "ulimit -Sn 64;", "a.data");
+    let limits = Path::new("/proc").join(store.pid().to_string()).join("limits");
+    let limits = fs::read_to_string(limits).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let files: Vec<&str> = files.split_whitespace().collect();
+    assert_eq!(files[3], files[4], "the limit is raised");
+    store.signal("TERM");
+    store.finish().good();
 }
