@@ -112,6 +112,27 @@ fn shortage() -> (&'static str, &'static str) {
     }
 }
 
+/// Tells of what a store found wrong when it was opened.
+fn warn_of(store: &StoreServer) {
+    for reason in &store.recovery().refused {
+        warn(&format!("{}; it was not used", crate::printable::printable(reason)));
+    }
+    if store.recovery().has_lost_records {
+        warn(LOST_RECORDS);
+    }
+    if let Some(error) = store.key_failure() {
+        warn(&format!("store deregister has no permission until the next start: no key: {error}"));
+    }
+    if store.longest_kept() < store.longest_sent() {
+        warn(&format!(
+            "longer messages than {} bytes cannot be kept, and publishers here can send up to {}: \
+             give --keep eight times the longest message",
+            store.longest_kept(),
+            store.longest_sent()
+        ));
+    }
+}
+
 fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     descriptors::raise();
@@ -125,27 +146,11 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let mut store = context
         .store_with(&arguments.name, directory, options)
         .with_context(|| format!("opening the store in {}", directory.display()))?;
-    for reason in &store.recovery().refused {
-        warn(&format!("{}; it was not used", crate::printable::printable(reason)));
-    }
-    if store.recovery().has_lost_records {
-        warn(LOST_RECORDS);
-    }
-    if let Some(error) = store.key_failure() {
-        warn(&format!("store deregister has no permission until the next start: no key: {error}"));
-    }
     if !arguments.quiet && !arguments.json {
         let kept = counted(store.streams().count() as u64, "stream");
         print(&format!("store {} in {}, {kept}\n", store.name(), directory.display()))?;
     }
-    if store.longest_kept() < store.longest_sent() {
-        warn(&format!(
-            "longer messages than {} bytes cannot be kept, and publishers here can send up to {}: \
-             give --keep eight times the longest message",
-            store.longest_kept(),
-            store.longest_sent()
-        ));
-    }
+    warn_of(&store);
     let mut has_refused = false;
     let (mut printed, mut report_at, mut shortage_ends) = (Vec::new(), Instant::now(), None);
     let mut other_version = None;
