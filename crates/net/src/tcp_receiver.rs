@@ -165,6 +165,8 @@ impl TcpReceiver {
         while self.peeked > 0 {
             let Some(stream) = &mut self.stream else { break };
             match stream.discard(self.peeked) {
+                // They have to be there: without them the loop would have no end.
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(length) => self.peeked = self.peeked.saturating_sub(length),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
