@@ -29,6 +29,8 @@ fn a_killed_publisher_costs_neither_a_gap_nor_a_duplicate() {
         first.feed(&lines[..lines.len() / 2]);
         second.feed(&lines);
         subscriber.until_out("line 400\n");
+        // One that joins after the end of the other begins a stream of its own.
+        second.until_err(" joined");
         first.signal("KILL");
         second.end_input();
         let received = subscriber.finish();

@@ -232,7 +232,11 @@ fn a_full_queue_of_the_journal_has_no_message_sent_again() {
     options.journal.max_pending_bytes = 32 << 10;
     stores.add(options);
     let mut requests = stores.domain.subscriber(&["_store.store-0"]).expect("a subscriber");
-    let mut publisher = stores.open(7);
+    // A publisher that tells how far it has come is asked for what is still on the way.
+    let mut options = PersistentOptions::with_store("store-0");
+    options.settings.retry = 3_600_000_000_000;
+    let publisher = PersistentPublisher::open(&stores.domain, "orders", 7, options);
+    let mut publisher = publisher.expect("a publisher");
     until(&mut stores, &mut publisher, "registered", |_, it| it.is_registered());
     let (mut sent, mut again) = (0, 0);
     until(&mut stores, &mut publisher, "stable", |_, publisher| {
